@@ -151,12 +151,11 @@ extern const char *dat_opendat_srq_state_name(DAT_SRQ_STATE srq_state);
 
 /* What is known of a peer. */
 typedef enum dat_opendat_peer_flags {
-	/* uid and gid are known. Without PROVEN they are those that the process had as its
-	 * effective ones when it requested the connection, or when it began to listen */
+	/* uid and gid are known */
 	DAT_OPENDAT_PEER_USER = 0x1,
 	/* pid is known; it is not for a process of another PID namespace */
 	DAT_OPENDAT_PEER_PROCESS = 0x2,
-	/* the process had no other user and group than uid and gid, in any way, during the call */
+	/* the kernel has named uid as the user of the process, with a message of this connection */
 	DAT_OPENDAT_PEER_PROVEN = 0x4,
 	/* the connection goes over TCP, so that the peer may be on another host; nothing else is
 	 * known of it. Without this flag it goes over shared memory */
@@ -179,12 +178,8 @@ typedef struct dat_opendat_peer_param {
  *
  * This also tells which path the connection takes: shared memory, or TCP.
  *
- * The kernel names the process that requested the connection, or that listens. A process can change
- * its user after that. So for a decision about access check for DAT_OPENDAT_PEER_PROVEN: the
- * process still exists, it has itself sent the packets of the set-up, and its real, effective,
- * saved and file system IDs of the user are all uid, those of the group gid. This cannot be proven
- * if /proc hides the process, and not for the user that stands for users that are not mapped in a
- * user namespace.
+ * Over shared memory the kernel names the process and its user with the request, or with the answer
+ * to it: DAT_OPENDAT_PEER_PROVEN. A process can change its user after that.
  *
  * handle [in]        the endpoint, or the connection request
  * peer [inout]       the process: its uid, gid and pid, and flags that say which of them are known:
@@ -201,8 +196,47 @@ typedef struct dat_opendat_peer_param {
  */
 extern DAT_RETURN dat_opendat_peer(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer);
 
+/* ---- types: checks ---- */
+
+/*
+ * What the provider that checks reports. The memory is valid during the call of the handler. Later
+ * versions may add members at the end.
+ */
+typedef struct dat_opendat_check_report_param {
+	const char *rule;	 /* its name, for example "send-changed" */
+	const char *requirement; /* its row in docs/spec */
+	const char *call;	 /* the call that showed it */
+	DAT_HANDLE handle;	 /* the object concerned, or DAT_HANDLE_NULL */
+	const char *text;	 /* the whole report, of several lines */
+} DAT_OPENDAT_CHECK_REPORT;
+
+/* A function of the program that takes reports. It may be called in any call and any thread. */
+typedef void (*DAT_OPENDAT_CHECK_HANDLER)(const DAT_OPENDAT_CHECK_REPORT *report,
+					  DAT_PVOID context);
+
+/* ---- calls: checks ---- */
+
+/*
+ * Give the reports of the provider that checks to a function of the program.
+ *
+ * Without it they are written to standard error. The function must not call the library. It works
+ * in programs that run without that provider, too, and is never called then.
+ *
+ * handler [in]       the function, not NULL
+ * context [in]       passed to it
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_PARAMETER, handler: NULL
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_check_handler(DAT_OPENDAT_CHECK_HANDLER handler, DAT_PVOID context);
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef DAT_CXX_FLAGS
+DAT_CXX_FLAGS(DAT_OPENDAT_PEER_FLAGS, 0x0fu);
 #endif
 
 #endif

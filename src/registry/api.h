@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Includes the public headers so that libdat exports what they declare and hides everything else.
- * Include them through this header only. registry_error() composes a return code.
+ * Includes the public headers of the front so that the library exports what they declare and hides
+ * everything else. Include them through this header only. registry_error() composes a return code.
  */
 #ifndef REGISTRY_API_H
 #define REGISTRY_API_H
 
-#pragma GCC visibility push(default)
-#include <dat/udat.h>
-#include <dat/dat_registry.h>
-#include <dat/opendat.h>
+#include "front_1.h"
 
-/* Old binaries import it, although no public header declares it. */
+#pragma GCC visibility push(default)
+/* Old binaries and providers import it, although no public header declares it. */
 DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p);
 #pragma GCC visibility pop
 

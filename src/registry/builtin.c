@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Finds the adapters that need no configuration. Nothing is loaded here: a provider library counts
- * as installed when it is linked into the program, or its file is next to libdat.so.1 or on the
- * dynamic loader's search path.
+ * as installed when it is linked into the program, or its file is next to the registry's library or on
+ * the dynamic loader's search path.
  */
 #include "builtin.h"
 #include "linked.h"
 #include "log.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,12 +21,18 @@
 #include <unistd.h>
 
 #include "shared/fd.h"
+#include "shared/host.h"
 
 #define SOFT_PREFIX "soft-"
+#define OFA_PREFIX "ofa-v2-"
 #define SOFT_LIBRARY "libdat-soft.so.1"
 #define VERBS_PREFIX "verbs-"
 #define VERBS_LIBRARY "libdat-verbs.so.1"
+#define CHECK_PREFIX "check:"
+#define CHECK_LIBRARY "libdat-check.so.1"
 #define LOOPBACK "lo"
+
+#define PORTS_MAX 255 /* of an RDMA device */
 
 /* Interfaces beyond this number get no built-in adapter. */
 #define NETDEVS_MAX 512
@@ -37,17 +44,40 @@ struct netdevs {
 
 static bool library_find(const char *library, char path_out[PATH_MAX]);
 static void soft_netdevs_get(struct netdevs *netdevs_out);
+static void netdev_of(const char *device, char netdev_out[IFNAMSIZ]);
 static bool netdevs_has(char netdevs[][IFNAMSIZ], int count, const char *name);
+static void device_netdevs_add(const char *sysfs, const char *device, int only_port,
+			       char netdevs[][IFNAMSIZ], int *count, int max);
 
-static bool builtin_set(struct registry_builtin *builtin, const char *prefix, const char *netdev,
+static bool begins(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool builtin_set(struct registry_builtin *builtin, const char *prefix, const char *data,
 			const char *library)
 {
-	if (strlen(netdev) >= sizeof(builtin->netdev))
+	if (snprintf(builtin->name, sizeof(builtin->name), "%s%s", prefix, data) >=
+	    (int)sizeof(builtin->name))
 		return false;
-	snprintf(builtin->name, sizeof(builtin->name), "%s%s", prefix, netdev);
-	snprintf(builtin->netdev, sizeof(builtin->netdev), "%s", netdev);
+	snprintf(builtin->data, sizeof(builtin->data), "%s", data);
 	snprintf(builtin->library, sizeof(builtin->library), "%s", library);
 	return true;
+}
+
+/* Adds an adapter, unless one of that name stands there. */
+static void builtin_add(struct registry_builtin *list, int *count, const char *prefix,
+			const char *netdev, const char *library)
+{
+	int i;
+
+	if (*count == REGISTRY_BUILTIN_LISTED_MAX ||
+	    !builtin_set(&list[*count], prefix, netdev, library))
+		return;
+	for (i = 0; i < *count; i++)
+		if (strcmp(list[i].name, list[*count].name) == 0)
+			return;
+	(*count)++;
 }
 
 int registry_builtin_list(struct registry_builtin list_out[REGISTRY_BUILTIN_LISTED_MAX])
@@ -57,22 +87,22 @@ int registry_builtin_list(struct registry_builtin list_out[REGISTRY_BUILTIN_LIST
 	bool has_soft = library_find(SOFT_LIBRARY, soft);
 	int count = 0, i;
 
-	if (has_soft && builtin_set(&list_out[count], SOFT_PREFIX, LOOPBACK, soft))
-		count++;
+	if (has_soft)
+		builtin_add(list_out, &count, REGISTRY_SOFT_LISTED, LOOPBACK, soft);
 	if (!netdevs)
 		return count;
 	if (library_find(VERBS_LIBRARY, verbs)) {
 		netdevs->count = registry_builtin_rdma_netdevs("/sys", netdevs->names, NETDEVS_MAX);
-		for (i = 0; i < netdevs->count && count < REGISTRY_BUILTIN_LISTED_MAX; i++)
-			if (builtin_set(&list_out[count], VERBS_PREFIX, netdevs->names[i], verbs))
-				count++;
+		for (i = 0; i < netdevs->count; i++)
+			builtin_add(list_out, &count, REGISTRY_VERBS_LISTED, netdevs->names[i],
+				    verbs);
 	}
 	if (has_soft) {
 		soft_netdevs_get(netdevs);
-		for (i = 0; i < netdevs->count && count < REGISTRY_BUILTIN_LISTED_MAX; i++)
-			if (strcmp(netdevs->names[i], LOOPBACK) != 0 &&
-			    builtin_set(&list_out[count], SOFT_PREFIX, netdevs->names[i], soft))
-				count++;
+		for (i = 0; i < netdevs->count; i++)
+			if (strcmp(netdevs->names[i], LOOPBACK) != 0)
+				builtin_add(list_out, &count, REGISTRY_SOFT_LISTED,
+					    netdevs->names[i], soft);
 	}
 	free(netdevs);
 	return count;
@@ -114,13 +144,98 @@ static bool verbs_find(const char *netdev, struct registry_builtin *builtin_out)
 	return is_found && builtin_set(builtin_out, VERBS_PREFIX, netdev, library);
 }
 
+/* Finds the adapter of the port of an RDMA device: `mlx5_0-1`, also with one of the letters s, u and
+ * m behind it, which stand for ways to connect elsewhere (D2-CONF-18 D2-CONF-19). */
+static bool port_find(const char *text, struct registry_builtin *builtin_out)
+{
+	const char *dash = strrchr(text, '-');
+	char path[PATH_MAX], netdev[1][IFNAMSIZ], *end;
+	int count = 0, len;
+	long port;
+
+	if (!dash || dash[1] < '1' || dash[1] > '9' || strchr(text, '/'))
+		return false;
+	port = strtol(dash + 1, &end, 10);
+	if (*end && (!strchr("sum", *end) || end[1]))
+		return false;
+	len = snprintf(path, sizeof(path), "/sys/class/infiniband/%.*s", (int)(dash - text), text);
+	if (len < (int)sizeof(path) && port <= PORTS_MAX)
+		device_netdevs_add("/sys", path, (int)port, netdev, &count, 1);
+	return count && verbs_find(netdev[0], builtin_out);
+}
+
+/* A name of DAT 2.0 as others have it: of an interface or of the port of a device. The words for
+ * RoCE and for ways to connect change nothing. */
+static bool ofa_find(const char *text, struct registry_builtin *builtin_out)
+{
+	static const char *const words[] = {"cma-roe-", "scm-roe-"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (begins(text, words[i]))
+			text += strlen(words[i]);
+	return verbs_find(text, builtin_out) || soft_find(text, builtin_out) ||
+	       port_find(text, builtin_out);
+}
+
+bool registry_builtin_is_check(const char *name)
+{
+	return begins(name, CHECK_PREFIX);
+}
+
+static bool check_find(const char *below, struct registry_builtin *builtin_out)
+{
+	char library[PATH_MAX];
+
+	return *below && library_find(CHECK_LIBRARY, library) &&
+	       builtin_set(builtin_out, CHECK_PREFIX, below, library);
+}
+
 bool registry_builtin_find(const char *name, struct registry_builtin *builtin_out)
 {
-	if (strncmp(name, SOFT_PREFIX, strlen(SOFT_PREFIX)) == 0)
+	if (registry_builtin_is_check(name))
+		return check_find(name + strlen(CHECK_PREFIX), builtin_out);
+	if (begins(name, SOFT_PREFIX))
 		return soft_find(name + strlen(SOFT_PREFIX), builtin_out);
-	if (strncmp(name, VERBS_PREFIX, strlen(VERBS_PREFIX)) == 0)
+	if (begins(name, VERBS_PREFIX))
 		return verbs_find(name + strlen(VERBS_PREFIX), builtin_out);
-	return false;
+	return DAT_VERSION_MAJOR == 2 && begins(name, OFA_PREFIX) &&
+	       ofa_find(name + strlen(OFA_PREFIX), builtin_out);
+}
+
+/* Is it an RDMA device, or does one belong to the interface? */
+static bool rdma_has(const char *device, const char *netdev, struct netdevs *netdevs)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", device);
+	if (access(path, F_OK) == 0)
+		return true;
+	netdevs->count = registry_builtin_rdma_netdevs("/sys", netdevs->names, NETDEVS_MAX);
+	return netdevs_has(netdevs->names, netdevs->count, netdev);
+}
+
+bool registry_builtin_library_for(const char *device, char library_out[PATH_MAX])
+{
+	struct netdevs *netdevs;
+	char netdev[IFNAMSIZ];
+	bool is_found = false;
+
+	if (*device == '\0' || *device == '.' || strchr(device, '/'))
+		return false;
+	netdevs = malloc(sizeof(*netdevs));
+	if (!netdevs)
+		return false;
+	netdev_of(device, netdev);
+	if (rdma_has(device, netdev, netdevs))
+		is_found = library_find(VERBS_LIBRARY, library_out);
+	if (!is_found) {
+		soft_netdevs_get(netdevs);
+		is_found = netdevs_has(netdevs->names, netdevs->count, netdev) &&
+			   library_find(SOFT_LIBRARY, library_out);
+	}
+	free(netdevs);
+	return is_found;
 }
 
 void registry_builtin_explain(const char *name)
@@ -145,7 +260,7 @@ void registry_builtin_explain(const char *name)
 
 /* ---- installed libraries ---- */
 
-/* Any object of libdat.so.1, for dladdr to find the file of the library. */
+/* Any object of the registry's library, for dladdr to find the file of the library. */
 static const char library_anchor;
 
 static bool library_is_in(const char *directory, size_t len, const char *library,
@@ -218,6 +333,13 @@ static bool library_find(const char *library, char path_out[PATH_MAX])
 	if (slash &&
 	    library_is_in(self.dli_fname, (size_t)(slash - self.dli_fname), library, path_out))
 		return true;
+	/* libdat2.so.2 has a folder of its own below that of the providers (D2-PKG-02) */
+	slash = DAT_VERSION_MAJOR == 2 && slash
+			? memrchr(self.dli_fname, '/', (size_t)(slash - self.dli_fname))
+			: NULL;
+	if (slash &&
+	    library_is_in(self.dli_fname, (size_t)(slash - self.dli_fname), library, path_out))
+		return true;
 	return library_search(self.dli_fname, library, path_out);
 }
 
@@ -258,6 +380,50 @@ static void soft_netdevs_get(struct netdevs *netdevs_out)
 				    item->ifa_name);
 	}
 	freeifaddrs(list);
+}
+
+/* Is the device the text of that address, which may have an interface after it? */
+static bool address_is(const struct sockaddr *address, const char *device)
+{
+	char text[INET6_ADDRSTRLEN];
+	const void *bytes;
+
+	if (!address)
+		return false;
+	if (address->sa_family == AF_INET)
+		bytes = &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+	else if (address->sa_family == AF_INET6)
+		bytes = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+	else
+		return false;
+	return inet_ntop(address->sa_family, bytes, text, sizeof(text)) &&
+	       strncmp(text, device, strlen(text)) == 0 &&
+	       (device[strlen(text)] == '\0' || device[strlen(text)] == '%');
+}
+
+/* The interface that has the address, or an address of the host of that name, or else the name
+ * itself. Empty: it is too long for one. */
+static void netdev_of(const char *device, char netdev_out[IFNAMSIZ])
+{
+	struct ifaddrs *list = NULL, *item;
+	struct sockaddr_in6 unused;
+	const char *name = device;
+
+	if (getifaddrs(&list) != 0)
+		list = NULL;
+	for (item = list; item && name == device; item = item->ifa_next) {
+		const char *percent = strchr(device, '%');
+
+		if (address_is(item->ifa_addr, device) &&
+		    (!percent || strcmp(percent + 1, item->ifa_name) == 0))
+			name = item->ifa_name;
+	}
+	if ((name != device || if_nametoindex(name) != 0 ||
+	     !opendat_host_find(name, netdev_out, &unused)) &&
+	    snprintf(netdev_out, IFNAMSIZ, "%s", name) >= IFNAMSIZ)
+		netdev_out[0] = '\0';
+	if (list)
+		freeifaddrs(list);
 }
 
 /* ---- RDMA devices ---- */
@@ -319,11 +485,12 @@ static void gid_netdevs_add(const char *sysfs, const char *gid, char netdevs[][I
 }
 
 /*
- * Adds the interfaces of an RDMA device. A software device may name its interface in `parent`; the
- * others name it in their table of addresses, or the address itself identifies it.
+ * Adds the interfaces of an RDMA device, or of one port of it if `only_port` is not 0. A software
+ * device may name its interface in `parent`; the others name it in their table of addresses, or the
+ * address itself identifies it.
  */
-static void device_netdevs_add(const char *sysfs, const char *device, char netdevs[][IFNAMSIZ],
-			       int *count, int max)
+static void device_netdevs_add(const char *sysfs, const char *device, int only_port,
+			       char netdevs[][IFNAMSIZ], int *count, int max)
 {
 	char path[PATH_MAX], word[WORD_MAX];
 	int port;
@@ -331,7 +498,7 @@ static void device_netdevs_add(const char *sysfs, const char *device, char netde
 	if (snprintf(path, sizeof(path), "%s/parent", device) < (int)sizeof(path) &&
 	    sysfs_word_read(path, word))
 		netdevs_add(netdevs, count, max, word);
-	for (port = 1;; port++) {
+	for (port = only_port ? only_port : 1; !only_port || port == only_port; port++) {
 		int len = snprintf(path, sizeof(path), "%s/ports/%d", device, port);
 
 		if (len >= (int)sizeof(path) || access(path, F_OK) != 0)
@@ -374,7 +541,7 @@ static void device_visit(const char *sysfs, const char *path, const char *name,
 			 char netdevs[][IFNAMSIZ], int *count, int max)
 {
 	(void)name;
-	device_netdevs_add(sysfs, path, netdevs, count, max);
+	device_netdevs_add(sysfs, path, 0, netdevs, count, max);
 }
 
 /* Adds an interface whose hardware device is an RDMA device, too, such as IPoIB. */

@@ -17,9 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define API_VERSION_MAJOR 1
-#define API_VERSION_MINOR 2
-
 struct catalog {
 	struct registry_entry *first;
 	struct registry_entry **end; /* the next entry is linked here */
@@ -65,7 +62,7 @@ struct registry_entry *registry_catalog_first(void)
 
 bool registry_entry_is_usable(const struct registry_entry *entry)
 {
-	return entry->info.dapl_version_major == API_VERSION_MAJOR;
+	return entry->info.dapl_version_major == DAT_VERSION_MAJOR;
 }
 
 static const struct catalog *catalog_get(void)
@@ -95,8 +92,8 @@ static void builtin_info_set(DAT_PROVIDER_INFO *info, const char *name)
 {
 	memset(info, 0, sizeof(*info));
 	memcpy(info->ia_name, name, strlen(name) + 1);
-	info->dapl_version_major = API_VERSION_MAJOR;
-	info->dapl_version_minor = API_VERSION_MINOR;
+	info->dapl_version_major = DAT_VERSION_MAJOR;
+	info->dapl_version_minor = DAT_VERSION_MINOR;
 	info->is_thread_safe = DAT_TRUE;
 }
 
@@ -145,7 +142,9 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entri
 			builtin_info_set(dat_provider_list[i], shown[i].name);
 	else
 		entries_copy(dat_provider_list, filled);
-	if (ret == DAT_SUCCESS && filled < count)
+	if (ret == DAT_SUCCESS && !REGISTRY_LIST_MUST_FIT)
+		*entries_returned = filled;
+	else if (ret == DAT_SUCCESS && filled < count)
 		ret = registry_bad_arg("dat_registry_list_providers", 1, "max_to_return",
 				       "%d is less than the %d adapters", (int)max_to_return,
 				       count);
@@ -155,15 +154,36 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entri
 
 /* ---- the entries of the file ---- */
 
+void registry_library_free(struct registry_library *library)
+{
+	if (!library)
+		return;
+	free(library->path);
+	free(library->instance_data);
+	free(library);
+}
+
+struct registry_library *registry_library_make(const char *path, const char *instance_data)
+{
+	struct registry_library *library = calloc(1, sizeof(*library));
+
+	if (!library)
+		return NULL;
+	library->path = strdup(path);
+	library->instance_data = strdup(instance_data);
+	if (library->path && library->instance_data)
+		return library;
+	registry_library_free(library);
+	return NULL;
+}
+
 static void entry_free(struct registry_entry *entry)
 {
 	struct registry_library *library;
 
 	while ((library = entry->libraries) != NULL) {
 		entry->libraries = library->next;
-		free(library->path);
-		free(library->instance_data);
-		free(library);
+		registry_library_free(library);
 	}
 	free(entry);
 }
@@ -175,18 +195,13 @@ static struct registry_entry *entry_make(const char *name, const char *library,
 
 	if (!entry)
 		return NULL;
-	entry->libraries = calloc(1, sizeof(*entry->libraries));
-	if (!entry->libraries)
-		goto free_entry;
-	entry->libraries->path = strdup(library);
-	entry->libraries->instance_data = strdup(instance_data);
-	if (!entry->libraries->path || !entry->libraries->instance_data)
-		goto free_entry;
+	entry->libraries = registry_library_make(library, instance_data);
+	if (!entry->libraries) {
+		entry_free(entry);
+		return NULL;
+	}
 	memcpy(entry->info.ia_name, name, strlen(name) + 1);
 	return entry;
-free_entry:
-	entry_free(entry);
-	return NULL;
 }
 
 /* Finds the entry that differs in its library only: both lines make one entry (CONF-31). */
@@ -242,7 +257,7 @@ static int conf_report_entry(void *context, const struct registry_conf_entry *li
 
 static void conf_report_skipped(void *context, unsigned int line, const char *reason)
 {
-	registry_log(REGISTRY_LOG_CONF, "%s:%u: line skipped: %s",
+	registry_log(REGISTRY_LOG_CONF | REGISTRY_LOG_WARNING, "%s:%u: line skipped: %s",
 		     ((struct conf_report *)context)->path, line, reason);
 }
 
@@ -319,7 +334,9 @@ struct registry_entry *registry_catalog_builtin_get(const char *name)
 	struct registry_entry *entry, *made = NULL;
 	struct registry_builtin *builtin;
 
-	if (!catalog_get()->has_builtins || file_defines(name))
+	/* DAT_OVERRIDE takes away adapters, and the provider that checks is none of its own */
+	if ((!catalog_get()->has_builtins && !registry_builtin_is_check(name)) ||
+	    file_defines(name))
 		return NULL;
 	registry_lock();
 	entry = builtin_find_locked(name);
@@ -328,7 +345,7 @@ struct registry_entry *registry_catalog_builtin_get(const char *name)
 		return entry;
 	builtin = malloc(sizeof(*builtin));
 	if (builtin && registry_builtin_find(name, builtin))
-		made = entry_make(name, builtin->library, builtin->netdev);
+		made = entry_make(name, builtin->library, builtin->data);
 	free(builtin);
 	if (!made)
 		return NULL;
@@ -346,4 +363,16 @@ struct registry_entry *registry_catalog_builtin_get(const char *name)
 	if (made)
 		entry_free(made);
 	return entry;
+}
+
+void registry_catalog_explain(const char *name)
+{
+	if (catalog_get()->has_builtins)
+		registry_builtin_explain(name);
+	else if (!catalog_get()->is_missing)
+		registry_log(
+			REGISTRY_LOG_ERROR,
+			"%s: the file that DAT_OVERRIDE names has no such line, and there are no "
+			"built-in adapters then",
+			name);
 }

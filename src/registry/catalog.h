@@ -34,6 +34,7 @@ struct registry_entry {
 	DAT_PROVIDER_INIT_FUNC init;	       /* NULL: the library has none */
 	DAT_PROVIDER_FINI_FUNC fini;
 	bool is_initialised; /* dat_provider_init has run, dat_provider_fini has not */
+	struct registry_library *stand_in; /* the last one for a library that is missing, or NULL */
 };
 
 /* Reads the file unless that has been done. Fails only when memory is exhausted. */
@@ -50,6 +51,13 @@ struct registry_entry *registry_catalog_first(void);
  * name, or if DAT_OVERRIDE is set.
  */
 struct registry_entry *registry_catalog_builtin_get(const char *name);
+
+/* Logs why there is no built-in entry of that name. */
+void registry_catalog_explain(const char *name);
+
+/* Allocates a library that no entry lists yet, or returns NULL. */
+struct registry_library *registry_library_make(const char *path, const char *instance_data);
+void registry_library_free(struct registry_library *library);
 
 /* Can the entry be listed and opened? Others only make their name known (CONF-21). */
 bool registry_entry_is_usable(const struct registry_entry *entry);

@@ -22,7 +22,8 @@ DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param
 	DAT_RETURN ret = REGISTRY_FORWARD(cno_query, DAT_INVALID_HANDLE_CNO, cno_handle,
 					  cno_param_mask, cno_param);
 
-	if (ret == DAT_SUCCESS && cno_param && (cno_param_mask & DAT_CNO_FIELD_IA_HANDLE))
+	if (ret == DAT_SUCCESS && cno_param &&
+	    (cno_param_mask == DAT_CNO_FIELD_ALL || (cno_param_mask & DAT_CNO_FIELD_IA_HANDLE)))
 		cno_param->ia_handle = registry_ia_consumer_handle(cno_param->ia_handle);
 	return ret;
 }

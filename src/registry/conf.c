@@ -233,6 +233,29 @@ void registry_conf_unload(struct registry_conf_file *file)
 	*file = (struct registry_conf_file){.text = NULL};
 }
 
+bool registry_conf_is_reference(const char *library)
+{
+	static const char *const names[] = {
+		"libdaplcma.so",
+		"libdaplscm.so",
+		"libdaplucm.so",
+		"udapl_tavor.so",
+	};
+	const char *slash = strrchr(library, '/');
+	size_t i;
+
+	library = slash ? slash + 1 : library;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i]);
+
+		/* old files name the link for compilers, without the version */
+		if (strncmp(library, names[i], len) == 0 &&
+		    (library[len] == '\0' || strcmp(library + len, ".1") == 0))
+			return true;
+	}
+	return false;
+}
+
 static int text_grow(char **text, size_t *room)
 {
 	size_t more = *room ? *room * 2 : 4096;

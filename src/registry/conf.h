@@ -60,4 +60,7 @@ int registry_conf_load(struct registry_conf_file *file_out);
 bool registry_conf_is_shortage(int error);
 void registry_conf_unload(struct registry_conf_file *file);
 
+/* Is it a provider library for DAT 1.2 of OpenFabrics or Solaris, by the name of its file? */
+bool registry_conf_is_reference(const char *library);
+
 #endif

@@ -16,11 +16,6 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 				private_data_size, private_data);
 }
 
-DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle)
-{
-	return REGISTRY_FORWARD(cr_reject, DAT_INVALID_HANDLE_CR, cr_handle);
-}
-
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 {
 	return REGISTRY_FORWARD(cr_handoff, DAT_INVALID_HANDLE_CR, cr_handle, handoff);

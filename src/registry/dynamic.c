@@ -6,6 +6,7 @@
  */
 #include "dynamic.h"
 #include "log.h"
+#include "other.h"
 #include "refuse.h"
 #include "sync.h"
 
@@ -20,10 +21,24 @@ static bool name_is_valid(const DAT_PROVIDER_INFO *info)
 	return info->ia_name[0] != '\0' && memchr(info->ia_name, '\0', sizeof(info->ia_name));
 }
 
+/* The call of the other registry, if the registration is one for it (D2-REG-19). */
+static registry_other_register pass_on(const DAT_PROVIDER_INFO *info, const char *call)
+{
+	union {
+		void *address;
+		registry_other_register call;
+	} other = {.address = info->dapl_version_major == REGISTRY_OTHER_MAJOR
+				      ? registry_other_call(call)
+				      : NULL};
+
+	return other.address ? other.call : NULL;
+}
+
 DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider,
 				     const DAT_PROVIDER_INFO *provider_info)
 {
 	struct registry_registration *registration;
+	registry_other_register other;
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!provider)
@@ -31,6 +46,9 @@ DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider,
 	if (!provider_info || !name_is_valid(provider_info))
 		return registry_bad_arg("dat_registry_add_provider", 2, "provider_info",
 					"NULL, or its ia_name is empty or not terminated");
+	other = pass_on(provider_info, "dat_registry_add_provider");
+	if (other)
+		return other(provider, provider_info);
 	registration = calloc(1, sizeof(*registration));
 	if (!registration)
 		return registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -39,6 +57,12 @@ DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider,
 	if (registry_handle_learn(provider, &registration->origin) != 0) {
 		free(registration);
 		return registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
+	}
+	/* Another table of ours would be called with the wrong types (D2-REG-08). */
+	if (!registration->origin.is_foreign && !registry_handle_is_front(provider)) {
+		free(registration);
+		return registry_bad_arg("dat_registry_add_provider", 1, "provider",
+					"the table of another major version of the API");
 	}
 	registry_lock();
 	if (registry_dynamic_find_locked(provider_info)) {
@@ -62,6 +86,7 @@ DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER *provider,
 					const DAT_PROVIDER_INFO *provider_info)
 {
 	struct registry_registration *registration;
+	registry_other_register other;
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!provider)
@@ -69,6 +94,9 @@ DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER *provider,
 	if (!provider_info || !name_is_valid(provider_info))
 		return registry_bad_arg("dat_registry_remove_provider", 2, "provider_info",
 					"NULL, or its ia_name is empty or not terminated");
+	other = pass_on(provider_info, "dat_registry_remove_provider");
+	if (other)
+		return other(provider, provider_info);
 	registry_lock();
 	registration = registry_dynamic_find_locked(provider_info);
 	if (!registration)

@@ -16,7 +16,8 @@ struct registry_registration {
 	const DAT_PROVIDER *provider;
 	unsigned int users; /* instances that are open or being opened */
 	struct registry_origin origin;
-	bool is_retiring; /* dat_provider_fini is about to run: refuses new users */
+	bool has_no_extensions; /* as a foreign provider says of an instance (D2-REG-10) */
+	bool is_retiring;	/* dat_provider_fini is about to run: refuses new users */
 	struct registry_registration *next;
 };
 

@@ -10,12 +10,17 @@
 #include "ia.h"
 #include "refuse.h"
 
+/* Calls a slot. Foreign providers may lack it (D2-REG-25). */
+#define REGISTRY_CALL(provider, call, ...)                                                         \
+	((provider)->call##_func ? (provider)->call##_func(__VA_ARGS__)                            \
+				 : registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE))
+
 /* Takes the handle of an object. `subtype` is that of the error for an invalid handle. */
 #define REGISTRY_FORWARD(call, subtype, handle, ...)                                               \
 	({                                                                                         \
 		const DAT_PROVIDER *provider_ = registry_handle_provider(handle);                  \
                                                                                                    \
-		provider_ ? provider_->call##_func(handle, ##__VA_ARGS__)                          \
+		provider_ ? REGISTRY_CALL(provider_, call, handle, ##__VA_ARGS__)                  \
 			  : registry_bad_handle("dat_" #call, #handle, handle, subtype);           \
 	})
 
@@ -25,7 +30,7 @@
 		const DAT_PROVIDER *provider_;                                                     \
 		DAT_IA_HANDLE ia_ = registry_ia_handle(ia_handle, &provider_);                     \
                                                                                                    \
-		ia_ ? provider_->call##_func(ia_, __VA_ARGS__)                                     \
+		ia_ ? REGISTRY_CALL(provider_, call, ia_, __VA_ARGS__)                             \
 		    : registry_bad_handle("dat_" #call, #ia_handle, ia_handle,                     \
 					  DAT_INVALID_HANDLE_IA);                                  \
 	})
@@ -36,7 +41,7 @@
 		const DAT_PROVIDER *provider_;                                                     \
 		DAT_HANDLE handle_ = registry_any_handle(handle, &provider_);                      \
                                                                                                    \
-		handle_ ? provider_->call##_func(handle_, __VA_ARGS__)                             \
+		handle_ ? REGISTRY_CALL(provider_, call, handle_, __VA_ARGS__)                     \
 			: registry_bad_handle("dat_" #call, #handle, handle, DAT_INVALID_HANDLE1); \
 	})
 
@@ -51,6 +56,8 @@
                                                                                                    \
 		if (!provider)                                                                     \
 			return registry_bad_handle("dat_" #call, #handle, handle, subtype);        \
+		if (!provider->call##_func)                                                        \
+			return registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);            \
 		return provider->call##_func arguments;                                            \
 	}                                                                                          \
                                                                                                    \

@@ -92,7 +92,7 @@ const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
 {
 	const struct opendat_extension *extension = provider->extension;
 
-	if (!arena_of(handle) || !extension || extension->magic != OPENDAT_EXTENSION_MAGIC ||
+	if (!arena_of(handle) || !extension || extension->magic != REGISTRY_EXTENSION_MAGIC ||
 	    extension->size < OPENDAT_EXTENSION_FIRST)
 		return NULL;
 	return extension;
@@ -129,10 +129,13 @@ const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
 	uintptr_t value = (uintptr_t)handle;
 
 	if (arena) {
+		const DAT_PROVIDER *provider;
+
 		first_follow(arena);
-		return (value - arena->base) & (arena->cell_size - 1)
-			       ? NULL
-			       : registry_handle_first_word(handle);
+		if ((value - arena->base) & (arena->cell_size - 1))
+			return NULL;
+		provider = registry_handle_first_word(handle);
+		return provider && registry_handle_is_front(provider) ? provider : NULL;
 	}
 	/* Relaxed: a foreign handle is created only after its registration was counted. */
 	if (atomic_load_explicit(&registry_handle_space.foreign_count, memory_order_relaxed) == 0 ||

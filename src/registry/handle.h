@@ -77,6 +77,14 @@ static inline bool registry_handle_is_below(uintptr_t number)
 #endif
 }
 
+/* Is the table of one of our providers that of this front? Tables of tests have no extension. */
+static inline bool registry_handle_is_front(const DAT_PROVIDER *provider)
+{
+	const struct opendat_extension *extension = provider->extension;
+
+	return !extension || extension->magic == REGISTRY_EXTENSION_MAGIC;
+}
+
 /*
  * The provider table of a handle in the first arena. NULL otherwise: the slow path follows, with
  * registry_handle_provider.
@@ -85,10 +93,16 @@ static inline const DAT_PROVIDER *registry_handle_provider_fast(DAT_HANDLE handl
 {
 	uintptr_t offset = (uintptr_t)handle - registry_handle_space.base;
 	unsigned int shift = OPENDAT_CELL_SHIFT;
+	const DAT_PROVIDER *provider;
 
 	/* the rotation makes an address below the arena, or inside a cell, a huge number */
 	offset = offset >> shift | offset << (8 * sizeof(offset) - shift);
-	return registry_handle_is_below(offset) ? registry_handle_first_word(handle) : NULL;
+	if (!registry_handle_is_below(offset))
+		return NULL;
+	provider = registry_handle_first_word(handle);
+	return !REGISTRY_FAST_PATH_CHECKS || (provider && registry_handle_is_front(provider))
+		       ? provider
+		       : NULL;
 }
 
 /* Makes the arena of that handle the first arena, unless there is one. */

@@ -5,9 +5,12 @@
  * closes an instance.
  */
 #include "ia.h"
+#include "check.h"
+#include "extend.h"
 #include "forward.h"
 #include "loader.h"
 #include "log.h"
+#include "other.h"
 #include "sync.h"
 
 #include <pthread.h>
@@ -50,6 +53,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 		.version_minor = dat_minor,
 		.is_thread_safe = thread_safety,
 	};
+	struct registry_check_name check;
 	DAT_RETURN ret;
 
 	if (ia_handle)
@@ -58,7 +62,9 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 	if (ret == DAT_SUCCESS) {
 		if (strncmp(provider, RO_AWARE_PREFIX, strlen(RO_AWARE_PREFIX)) == 0)
 			request.name += strlen(RO_AWARE_PREFIX);
+		registry_check_begin(&request, &check);
 		ret = instance_open(&request, asynch_evd_min_qlen, asynch_evd_handle, ia_handle);
+		registry_check_end();
 	}
 	if (ret != DAT_SUCCESS && provider)
 		registry_log(REGISTRY_LOG_IA | REGISTRY_LOG_ERROR, "%.*s: not opened: %s",
@@ -108,24 +114,37 @@ static void slot_close_locked(const struct instance *instance)
 			      memory_order_relaxed);
 }
 
+/* The next number that no instance has. 0: all are used. */
+static unsigned int number_take_locked(void)
+{
+	unsigned int tried;
+
+	for (tried = 1; tried < REGISTRY_SMALL_INTEGERS; tried++) {
+		last_number = last_number % (REGISTRY_SMALL_INTEGERS - 1) + 1;
+		if (!number_is_used_locked(last_number))
+			return last_number;
+	}
+	return 0;
+}
+
 /* Gives a new instance a free number and adds it to the list. */
 static bool instance_list(struct instance *instance)
 {
-	unsigned int tried;
-	bool is_found = false;
+	DAT_IA_HANDLE other;
 
+	/* The other registry is asked without the lock, so it is asked for each number. */
+	do {
+		registry_lock();
+		instance->number = number_take_locked();
+		registry_unlock();
+	} while (registry_other_ia_handle(instance->number, &other));
+	if (instance->number == 0)
+		return false;
 	registry_lock();
-	for (tried = 1; tried < REGISTRY_SMALL_INTEGERS && !is_found; tried++) {
-		last_number = last_number % (REGISTRY_SMALL_INTEGERS - 1) + 1;
-		is_found = !number_is_used_locked(last_number);
-	}
-	if (is_found) {
-		instance->number = last_number;
-		instance->next = instances;
-		instances = instance;
-	}
+	instance->next = instances;
+	instances = instance;
 	registry_unlock();
-	return is_found;
+	return true;
 }
 
 static void instance_unlist(struct instance *instance)
@@ -165,6 +184,7 @@ static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUN
 	/* The provider writes to copies: a failure does not change the consumer's variables. */
 	DAT_EVD_HANDLE evd = *async_evd_handle;
 	DAT_IA_HANDLE handle = DAT_HANDLE_NULL;
+	struct registry_registration *registration;
 	struct instance *instance;
 	DAT_RETURN ret;
 
@@ -178,11 +198,13 @@ static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUN
 		ret = registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
 		goto put_use;
 	}
-	ret = instance->use.registration->provider->ia_open_func((DAT_NAME_PTR)request->name, qlen,
-								 &evd, &handle);
+	registration = instance->use.registration;
+	ret = registration->provider->ia_open_func((DAT_NAME_PTR)registration->key.ia_name, qlen,
+						   &evd, &handle);
 	if (ret != DAT_SUCCESS)
 		goto unlist;
 	instance_exchange_handles(instance, handle);
+	registry_extension_learn(instance->use.registration, handle);
 	registry_log(REGISTRY_LOG_IA, "%s: opened as %u", request->name, instance->number);
 	*async_evd_handle = evd;
 	*ia_handle = (DAT_IA_HANDLE)(uintptr_t)instance->number;
@@ -290,14 +312,23 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handl
 				   provider_attr_mask, provider_attr);
 }
 
-DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p)
+/* A provider's handle is translated to the consumer's where providers rely on that (D2-REG-17). */
+static DAT_IA_HANDLE handle_translate(DAT_IA_HANDLE handle)
 {
 	const DAT_PROVIDER *provider;
-	DAT_IA_HANDLE ia = registry_ia_handle((DAT_IA_HANDLE)handle, &provider);
 
-	if (!ia)
-		return registry_bad_handle("dats_get_ia_handle", "handle", (DAT_HANDLE)handle,
-					   DAT_INVALID_HANDLE_IA);
+	if ((uintptr_t)handle < REGISTRY_SMALL_INTEGERS)
+		return registry_ia_handle(handle, &provider);
+	return REGISTRY_PROVIDER_TRANSLATES ? registry_ia_consumer_handle(handle) : DAT_HANDLE_NULL;
+}
+
+DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p)
+{
+	DAT_IA_HANDLE ia = handle_translate((DAT_IA_HANDLE)handle);
+
+	/* Not logged: the other registry asks for every number that it is about to use. */
+	if (!ia && !registry_other_ia_handle(handle, &ia))
+		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	if (!ia_handle_p)
 		return registry_bad_arg("dats_get_ia_handle", 2, "ia_handle_p", "NULL");
 	*ia_handle_p = ia;
@@ -309,8 +340,8 @@ DAT_IA_HANDLE registry_ia_consumer_handle(DAT_HANDLE provider_handle)
 	DAT_IA_HANDLE consumer = DAT_HANDLE_NULL;
 	const struct instance *instance;
 
-	if (!provider_handle)
-		return DAT_HANDLE_NULL;
+	if ((uintptr_t)provider_handle < REGISTRY_SMALL_INTEGERS)
+		return REGISTRY_PROVIDER_TRANSLATES ? provider_handle : DAT_HANDLE_NULL;
 	registry_lock();
 	for (instance = instances; instance; instance = instance->next)
 		if (instance->handle == provider_handle)

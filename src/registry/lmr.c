@@ -2,18 +2,6 @@
 /* Local memory regions. Each call checks its handle and forwards to the provider (forward.h). */
 #include "forward.h"
 
-DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
-			  DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
-			  DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS privileges,
-			  DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context,
-			  DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_length,
-			  DAT_VADDR *registered_address)
-{
-	return REGISTRY_FORWARD_IA(lmr_create, ia_handle, mem_type, region_description, length,
-				   pz_handle, privileges, lmr_handle, lmr_context, rmr_context,
-				   registered_length, registered_address);
-}
-
 DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask,
 			 DAT_LMR_PARAM *lmr_param)
 {

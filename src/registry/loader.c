@@ -6,13 +6,18 @@
  */
 #include "loader.h"
 #include "builtin.h"
+#include "conf.h"
 #include "handle.h"
 #include "linked.h"
 #include "log.h"
+#include "other.h"
 #include "sync.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How much of a request a candidate matches. The best match decides the error code. */
@@ -119,7 +124,7 @@ static DAT_RETURN entry_choose(const struct registry_request *request, struct ch
 		int error = errno;
 
 		(void)choice_result(request, MATCH_NONE);
-		registry_builtin_explain(request->name);
+		registry_catalog_explain(request->name);
 		return not_found(error);
 	}
 	if (entry)
@@ -132,16 +137,14 @@ static DAT_RETURN entry_choose(const struct registry_request *request, struct ch
 
 /* ---- use ---- */
 
-DAT_RETURN registry_use_get(const struct registry_request *request, struct registry_use *use_out)
+static DAT_RETURN use_find(const struct registry_request *request, struct registry_use *use_out)
 {
 	struct choice choice = {.match = MATCH_NONE};
 	struct registry_use use = {.entry = NULL};
 	DAT_RETURN ret;
 	int error = 0;
 
-	ret = registry_catalog_load();
-	if (ret == DAT_SUCCESS)
-		ret = entry_choose(request, &choice);
+	ret = entry_choose(request, &choice);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	use.entry = choice.entry;
@@ -160,6 +163,31 @@ DAT_RETURN registry_use_get(const struct registry_request *request, struct regis
 	use.library = registry_handle_library_get(use.registration->provider);
 	*use_out = use;
 	return DAT_SUCCESS;
+}
+
+/* Does nothing define the name, for the version that we have? */
+static bool is_undefined(DAT_RETURN ret)
+{
+	return DAT_GET_TYPE(ret) == DAT_PROVIDER_NOT_FOUND &&
+	       (DAT_GET_SUBTYPE(ret) == DAT_NAME_NOT_REGISTERED ||
+		DAT_GET_SUBTYPE(ret) == DAT_MAJOR_NOT_FOUND);
+}
+
+DAT_RETURN registry_use_get(const struct registry_request *request, struct registry_use *use_out)
+{
+	const char *fallback = secure_getenv("DAT_OPENDAT_DEFAULT");
+	struct registry_request second = *request;
+	DAT_RETURN ret;
+
+	ret = registry_catalog_load();
+	if (ret == DAT_SUCCESS)
+		ret = use_find(request, use_out);
+	if (!fallback || *fallback == '\0' || !is_undefined(ret))
+		return ret;
+	registry_log(REGISTRY_LOG_ERROR | REGISTRY_LOG_IA, "%s: opens %s, by DAT_OPENDAT_DEFAULT",
+		     request->name, fallback);
+	second.name = fallback;
+	return use_find(&second, use_out);
 }
 
 void registry_use_put(struct registry_use *use)
@@ -206,24 +234,6 @@ static bool is_registered(const DAT_PROVIDER_INFO *key)
 	return found;
 }
 
-/* A provider of another project, whose file name begins with this, needs its own registry. */
-#define FOREIGN_PREFIX "libdapl"
-
-static void load_failed(const struct registry_entry *entry, const struct registry_library *library)
-{
-	const char *name = strrchr(library->path, '/');
-
-	registry_log(REGISTRY_LOG_LOAD | REGISTRY_LOG_ERROR, "%s: cannot load: %s",
-		     entry->info.ia_name, dlerror());
-	name = name ? name + 1 : library->path;
-	if (strncmp(name, FOREIGN_PREFIX, strlen(FOREIGN_PREFIX)) == 0)
-		registry_log(REGISTRY_LOG_ERROR,
-			     "%s: if %s is not installed, write libdat-verbs.so.1 (an RDMA device) "
-			     "or libdat-soft.so.1 (an interface) and opendat.0.1 in its line of "
-			     "dat.conf",
-			     entry->info.ia_name, library->path);
-}
-
 /* Is the provider of the entry in memory? */
 static bool is_loaded(const struct registry_entry *entry)
 {
@@ -253,14 +263,19 @@ static int library_open(struct registry_entry *entry, const struct registry_libr
 		__atomic_store_n(&entry->linked, linked, __ATOMIC_RELEASE);
 		return 0;
 	}
+	if (REGISTRY_PUBLISHES_FOREIGN)
+		registry_other_publish_self();
 	errno = 0;
 	handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
 		int error = errno;
 
-		load_failed(entry, library);
+		registry_log(REGISTRY_LOG_LOAD | REGISTRY_LOG_ERROR, "%s: cannot load: %s",
+			     entry->info.ia_name, dlerror());
 		return error ? error : ENOENT;
 	}
+	if (REGISTRY_PUBLISHES_FOREIGN && !dlsym(handle, OPENDAT_HANDLE_ARENA_SYMBOL))
+		registry_other_publish(library->path);
 	entry->base = registry_handle_library_base(handle);
 	init.address = dlsym(handle, DAT_PROVIDER_INIT_FUNC_STR);
 	fini.address = dlsym(handle, DAT_PROVIDER_FINI_FUNC_STR);
@@ -352,10 +367,45 @@ static int entry_start(struct registry_entry *entry)
 	return error;
 }
 
+/*
+ * The library of ours for the device of a line whose library is missing. The device is the first
+ * word of the instance data, or, where these are blank as on Solaris, the name of the adapter.
+ * Valid until the next call for the entry. NULL: the setting forbids it, or none has the device.
+ */
+static const struct registry_library *stand_in_get(struct registry_entry *entry,
+						   const struct registry_library *missing)
+{
+	const char *setting = secure_getenv("DAT_OPENDAT_REPLACE");
+	const char *data = missing->instance_data + strspn(missing->instance_data, " \t");
+	char device[DAT_NAME_MAX_LENGTH], path[PATH_MAX];
+
+	if (setting && strcmp(setting, "off") == 0)
+		return NULL;
+	if (*data == '\0')
+		data = entry->info.ia_name;
+	snprintf(device, sizeof(device), "%.*s", (int)strcspn(data, " \t"), data);
+	if (!registry_builtin_library_for(device, path)) {
+		registry_log(
+			REGISTRY_LOG_LOAD | REGISTRY_LOG_ERROR,
+			"%s: nothing to use instead of %s: this host has neither an RDMA device "
+			"nor an interface that is up with the name, address or host name %s",
+			entry->info.ia_name, missing->path, device);
+		return NULL;
+	}
+	registry_library_free(entry->stand_in);
+	entry->stand_in = registry_library_make(path, data);
+	if (entry->stand_in)
+		registry_log(
+			REGISTRY_LOG_LOAD | REGISTRY_LOG_ERROR,
+			"%s: uses %s \"%s\" instead of %s (DAT_OPENDAT_REPLACE=off prevents it)",
+			entry->info.ia_name, path, data, missing->path);
+	return entry->stand_in;
+}
+
 /* 0: the adapter is registered. Otherwise the errno of the last library tried. */
 static int entry_load(struct registry_entry *entry)
 {
-	const struct registry_library *library;
+	const struct registry_library *library, *missing = NULL;
 	int error = ENOENT;
 
 	/* Still loaded, because the provider removed its registration itself (PROV-INIT-05). */
@@ -366,12 +416,21 @@ static int entry_load(struct registry_entry *entry)
 	}
 	for (library = entry->libraries; library; library = library->next) {
 		error = library_open(entry, library);
+		if (error && !missing && !registry_conf_is_shortage(-error) &&
+		    registry_conf_is_reference(library->path))
+			missing = library;
 		if (error)
 			continue;
 		error = entry_start(entry);
 		if (is_loaded(entry))
 			return error;
 	}
+	/* A library that another line names, and that can be loaded, comes first (CONF-45). */
+	library = missing ? stand_in_get(entry, missing) : NULL;
+	if (library)
+		error = library_open(entry, library);
+	if (library && !error)
+		error = entry_start(entry);
 	return error;
 }
 

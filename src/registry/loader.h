@@ -25,6 +25,7 @@ struct registry_use {
 	void *library; /* keeps the provider's code loaded; NULL: it is in the program */
 };
 
+/* The name of the registration is another one if DAT_OPENDAT_DEFAULT serves the request (CONF-46). */
 DAT_RETURN registry_use_get(const struct registry_request *request, struct registry_use *use_out);
 
 /* Ends the use. After the last one dat_provider_fini runs and the library is unloaded. */

@@ -52,5 +52,5 @@ void registry_log(unsigned int kinds, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
-	opendat_log_line(&log_settings, "libdat", kinds, text);
+	opendat_log_line(&log_settings, REGISTRY_NAME, kinds, text);
 }

@@ -18,15 +18,6 @@ DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param
 	return ret;
 }
 
-DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
-			DAT_MEM_PRIV_FLAGS mem_priv, DAT_EP_HANDLE ep_handle,
-			DAT_RMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
-			DAT_RMR_CONTEXT *context)
-{
-	return REGISTRY_FORWARD(rmr_bind, DAT_INVALID_HANDLE_RMR, rmr_handle, lmr_triplet, mem_priv,
-				ep_handle, user_cookie, completion_flags, context);
-}
-
 DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle)
 {
 	return REGISTRY_FORWARD(rmr_free, DAT_INVALID_HANDLE_RMR, rmr_handle);

@@ -8,9 +8,8 @@
 #define TYPE_SHIFT 16
 #define NAMED(value, shift) [(value) >> (shift)] = #value
 
-/* DAT_NOT_IMPLEMENTED has had three values; these are their type fields (GEN-11). */
-#define NOT_IMPLEMENTED_OPENFABRICS 0x3fff0000u
-#define NOT_IMPLEMENTED_SOLARIS 0x0fff0000u
+/* The type of DAT_NOT_IMPLEMENTED in the headers of OpenFabrics. */
+#define NOT_IMPLEMENTED 0x3fff0000u
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -36,6 +35,11 @@ static const char *const types[] = {
 	NAMED(DAT_INVALID_ADDRESS, TYPE_SHIFT),
 	NAMED(DAT_INTERRUPTED_CALL, TYPE_SHIFT),
 	NAMED(DAT_CONN_QUAL_UNAVAILABLE, TYPE_SHIFT),
+#ifdef DAT_EXTENSIONS /* DAT 2.0 */
+	NAMED(DAT_RESERVED_LMR, TYPE_SHIFT),
+	NAMED(DAT_PORT_IN_USE, TYPE_SHIFT),
+	NAMED(DAT_COMM_NOT_SUPPORTED, TYPE_SHIFT),
+#endif
 };
 
 /* DAT_NO_SUBTYPE has the empty text. */
@@ -142,15 +146,20 @@ static const char *const subtypes[] = {
 	NAMED(DAT_MAJOR_NOT_FOUND, 0),
 	NAMED(DAT_MINOR_NOT_FOUND, 0),
 	NAMED(DAT_THREAD_SAFETY_NOT_FOUND, 0),
+#ifdef DAT_EXTENSIONS
+	NAMED(DAT_INVALID_HANDLE_CSP, 0),
+	NAMED(DAT_INVALID_STATE_SRQ_SHUTDOWN, 0),
+#else
 	NAMED(DAT_INVALID_RO_COOKIE, 0),
+#endif
 };
 
 static const char *type_name(DAT_UINT32 type)
 {
-	if (type == NOT_IMPLEMENTED_OPENFABRICS || type == NOT_IMPLEMENTED_SOLARIS)
+	if (type == NOT_IMPLEMENTED)
 		return "DAT_NOT_IMPLEMENTED";
-	type >>= TYPE_SHIFT;
-	return type < COUNT(types) ? types[type] : NULL;
+	return type >> TYPE_SHIFT < COUNT(types) ? types[type >> TYPE_SHIFT]
+						 : REGISTRY_FAR_TYPE(type);
 }
 
 DAT_RETURN dat_strerror(DAT_RETURN return_value, const char **major_message,
@@ -164,7 +173,7 @@ DAT_RETURN dat_strerror(DAT_RETURN return_value, const char **major_message,
 	if (major_message)
 		*major_message = type ? type : "unknown error";
 	if (minor_message)
-		*minor_message = subtype ? subtype : "unknown minor error";
+		*minor_message = !type ? "" : subtype ? subtype : "unknown minor error";
 	if (!type || !subtype)
 		return registry_bad_arg("dat_strerror", 1, "return_value",
 					"0x%08x is no return code", (unsigned int)return_value);

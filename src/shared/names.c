@@ -21,6 +21,9 @@ static const char *const dto_statuses[] = {
 	NAMED(DAT_DTO_ERR_RECEIVER_NOT_READY),
 	NAMED(DAT_DTO_ERR_PARTIAL_PACKET),
 	NAMED(DAT_RMR_OPERATION_FAILED),
+#ifdef DAT_EXTENSIONS /* the headers are those of DAT 2.0 */
+	NAMED(DAT_DTO_ERR_LOCAL_MM_ERROR),
+#endif
 };
 
 static const char *const ep_states[] = {
@@ -37,11 +40,18 @@ static const char *const ep_states[] = {
 	NAMED(DAT_EP_STATE_DISCONNECT_PENDING),
 	NAMED(DAT_EP_STATE_DISCONNECTED),
 	NAMED(DAT_EP_STATE_COMPLETION_PENDING),
+#ifdef DAT_EXTENSIONS
+	NAMED(DAT_EP_STATE_CONNECTED_SINGLE_PATH),
+	NAMED(DAT_EP_STATE_CONNECTED_MULTI_PATH),
+#endif
 };
 
 static const char *const srq_states[] = {
 	NAMED(DAT_SRQ_STATE_OPERATIONAL),
 	NAMED(DAT_SRQ_STATE_ERROR),
+#ifdef DAT_EXTENSIONS
+	NAMED(DAT_SRQ_STATE_SHUTDOWN),
+#endif
 };
 
 static const char *const objects[] = {
@@ -79,6 +89,13 @@ const char *opendat_event_name(DAT_EVENT_NUMBER number)
 		CASE(DAT_ASYNC_ERROR_TIMED_OUT);
 		CASE(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
 		CASE(DAT_SOFTWARE_EVENT);
+#ifdef DAT_EXTENSIONS
+		CASE(DAT_HA_DOWN_TO_1);
+		CASE(DAT_HA_UP_TO_MULTI_PATH);
+		CASE(DAT_EXTENSION_EVENT);
+		CASE(DAT_IB_EXTENSION_RANGE_BASE);
+		CASE(DAT_IW_EXTENSION_RANGE_BASE);
+#endif
 	}
 #undef CASE
 	return unknown;

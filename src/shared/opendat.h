@@ -46,9 +46,11 @@ _Static_assert(sizeof(struct opendat_handle_arena) == 8 + 2 * sizeof(void *), "s
 
 /* ---- provider table ---- */
 
-#define OPENDAT_EXTENSION_MAGIC 0x0da7e87eu
+#define OPENDAT_EXTENSION_MAGIC 0x0da7e87eu   /* of a table of DAT 1.2 */
+#define OPENDAT_EXTENSION_2_MAGIC 0x0da7e872u /* of a table of DAT 2.0 */
 
-/* DAT_PROVIDER.extension of our providers points to one of these. */
+/* DAT_PROVIDER.extension of our providers points to one of these. Types that differ between the
+ * generations are those of the table's. */
 struct opendat_extension {
 	uint32_t magic;
 	uint32_t size; /* of this structure: later versions add members at the end */

@@ -403,8 +403,12 @@ static bool is_name(const char *variable, const char *name, size_t len)
 
 static bool is_known(const char *name, size_t len)
 {
-	/* read by the registry and by core/base/log.c */
-	static const char *const others[] = {"DAT_OVERRIDE", "DAT_DBG_TYPE", "DAT_DBG_DEST"};
+	/* read by the registry, by core/base/log.c and by libdat-check */
+	static const char *const others[] = {
+		"DAT_OVERRIDE",	       "DAT_DBG_TYPE",	 "DAT_DBG_DEST",    "DAT_OPENDAT_DEFAULT",
+		"DAT_OPENDAT_REPLACE", "DAT_CHECK",	 "DAT_CHECK_OFF",   "DAT_CHECK_FILE",
+		"DAT_TRACE",	       "DAT_TRACE_FILE", "DAT_TRACE_CALLS", "DAT_TRACE_EPS",
+		"DAT_TRACE_ADAPTER",   "DAT_TRACE_WIRE", "DAT_TRACE_COUNTS"};
 	char variable[KEY_MAX];
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)

@@ -30,7 +30,7 @@ static inline DAT_RETURN open_simply(const char *name)
 	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
 	DAT_IA_HANDLE ia;
 
-	return dat_ia_openv((DAT_NAME_PTR)name, 8, &evd, &ia, 1, 2, DAT_FALSE);
+	return dat_ia_openv((DAT_NAME_PTR)name, 8, &evd, &ia, DAT_VERSION_MAJOR, 2, DAT_FALSE);
 }
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The mock provider library, see mock.h. Macros select variants of it. MOCK_ARENA: a library of
  * OpenDAT, whose handles are in an arena. MOCK_CONSTRUCTOR: a library without dat_provider_init
- * that registers the name "mock-self" when it is loaded.
+ * that registers the name "mock-self" when it is loaded. MOCK_LIBRARY: the name of its file.
  */
 #include "mock.h"
 #include "mock_slots.h"
@@ -11,6 +11,10 @@
 #include <stdlib.h>
 
 #include "shared/opendat.h"
+
+#ifndef MOCK_LIBRARY
+#define MOCK_LIBRARY ""
+#endif
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -120,7 +124,7 @@ DAT_RETURN mock_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags)
 /* --- the library --- */
 
 #ifdef MOCK_CONSTRUCTOR
-static const DAT_PROVIDER_INFO self = {"mock-self", 1, 2, DAT_FALSE};
+static const DAT_PROVIDER_INFO self = {"mock-self", DAT_VERSION_MAJOR, 2, DAT_FALSE};
 
 __attribute__((constructor)) static void library_load(void)
 {
@@ -159,6 +163,7 @@ EXPORT void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instanc
 	mock.init_info = *info;
 	free(mock.instance_data);
 	mock.instance_data = strdup(instance_data);
+	mock.library = MOCK_LIBRARY;
 	if (mock.in_init)
 		mock.in_init();
 	if (mock.init_is_idle)

@@ -2,7 +2,7 @@
 /*
  * A provider library of a third party, for tests of the registry. It only counts and records. Its
  * memory, `mock`, is in the test program, so that it outlives the library. meson.build builds
- * several variants of it with different macros.
+ * several variants of it with different macros, and all of them for each generation of the API.
  */
 #ifndef TESTS_REGISTRY_MOCK_H
 #define TESTS_REGISTRY_MOCK_H
@@ -14,6 +14,21 @@
 
 #include <dat/udat.h>
 #include <dat/dat_registry.h>
+
+/*
+ * The generation under test. U and OTHER_U begin the version in a line of dat.conf, of this one and
+ * of the other; IN_2 has what only DAT 2.0 has.
+ */
+#if DAT_VERSION_MAJOR == 2
+#define U "u2."
+#define OTHER_U "u1."
+#define IN_2(...) __VA_ARGS__
+#else
+#define U "u1."
+#define OTHER_U "u2."
+#define IN_2(...)
+#endif
+#define OTHER_MAJOR (3 - DAT_VERSION_MAJOR)
 
 #define MOCK_NOTES_MAX 64
 #define MOCK_ARGS_MAX 128
@@ -37,6 +52,7 @@ struct mock {
 	DAT_PROVIDER_INFO init_info; /* of the last dat_provider_init */
 	DAT_PROVIDER_INFO fini_info;
 	char *instance_data;
+	const char *library; /* MOCK_LIBRARY of the last dat_provider_init, or "" */
 	char opened_name[DAT_NAME_MAX_LENGTH]; /* the name that ia_open_func received */
 	DAT_COUNT opened_qlen;
 	DAT_EVD_HANDLE opened_evd;
@@ -49,6 +65,9 @@ struct mock {
 	DAT_RETURN result; /* of every slot but open and close */
 	DAT_RETURN open_result;
 	DAT_RETURN close_result;
+	unsigned int extensions;   /* DAT_EXTENSION of an instance of DAT 2.0 */
+	DAT_RETURN query_result;   /* of the query of its registry */
+	char query;		   /* its address is the handle that an operation opens */
 	bool init_is_idle;	   /* dat_provider_init registers nothing */
 	bool fini_is_idle;	   /* dat_provider_fini leaves the registration */
 	const char *second_name;   /* registered by dat_provider_init, too */
@@ -71,7 +90,7 @@ static inline void mock_put(struct mock_call *call, const void *arg, size_t size
 	call->len += size;
 }
 
-/* Append variables of up to eleven names, one by one, without padding. */
+/* Append variables of up to twelve names, one by one, without padding. */
 #define MOCK_PUT_1(call, a) mock_put(call, &(a), sizeof(a))
 #define MOCK_PUT_2(call, a, ...) (MOCK_PUT_1(call, a), MOCK_PUT_1(call, __VA_ARGS__))
 #define MOCK_PUT_3(call, a, ...) (MOCK_PUT_1(call, a), MOCK_PUT_2(call, __VA_ARGS__))
@@ -83,10 +102,12 @@ static inline void mock_put(struct mock_call *call, const void *arg, size_t size
 #define MOCK_PUT_9(call, a, ...) (MOCK_PUT_1(call, a), MOCK_PUT_8(call, __VA_ARGS__))
 #define MOCK_PUT_10(call, a, ...) (MOCK_PUT_1(call, a), MOCK_PUT_9(call, __VA_ARGS__))
 #define MOCK_PUT_11(call, a, ...) (MOCK_PUT_1(call, a), MOCK_PUT_10(call, __VA_ARGS__))
-#define MOCK_PICK(a, b, c, d, e, f, g, h, i, j, k, name, ...) name
+#define MOCK_PUT_12(call, a, ...) (MOCK_PUT_1(call, a), MOCK_PUT_11(call, __VA_ARGS__))
+#define MOCK_PICK(a, b, c, d, e, f, g, h, i, j, k, l, name, ...) name
 #define MOCK_PUT(call, ...)                                                                        \
-	MOCK_PICK(__VA_ARGS__, MOCK_PUT_11, MOCK_PUT_10, MOCK_PUT_9, MOCK_PUT_8, MOCK_PUT_7,       \
-		  MOCK_PUT_6, MOCK_PUT_5, MOCK_PUT_4, MOCK_PUT_3, MOCK_PUT_2, MOCK_PUT_1, 0)       \
+	MOCK_PICK(__VA_ARGS__, MOCK_PUT_12, MOCK_PUT_11, MOCK_PUT_10, MOCK_PUT_9, MOCK_PUT_8,      \
+		  MOCK_PUT_7, MOCK_PUT_6, MOCK_PUT_5, MOCK_PUT_4, MOCK_PUT_3, MOCK_PUT_2,          \
+		  MOCK_PUT_1, 0)                                                                   \
 	(call, __VA_ARGS__)
 
 #endif

@@ -14,7 +14,7 @@ static struct mock_object object; /* of any type, outside all arenas */
 
 static inline void mock_open(const char *variable)
 {
-	conf_set_library("mock u1.2 nonthreadsafe default %s mock.1 \"\" \"\"\n",
+	conf_set_library("mock " U "2 nonthreadsafe default %s mock.1 \"\" \"\"\n",
 			 library_get(variable));
 	evd = DAT_HANDLE_NULL;
 	must(dat_ia_open((DAT_NAME_PTR) "mock", 8, &evd, &ia) == DAT_SUCCESS);

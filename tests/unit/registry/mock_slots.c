@@ -27,11 +27,16 @@ static DAT_RETURN called(const struct mock_call *call, void *param)
 		RECORD(name##_func, NULL, handle);                                                 \
 	}
 
+/* In DAT 2.0 the registry asks for the extensions itself (D2-REG-24). */
 static DAT_RETURN mock_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
 				DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
 				DAT_PROVIDER_ATTR_MASK provider_attr_mask,
 				DAT_PROVIDER_ATTR *provider_attr)
 {
+	IN_2(if (!async_evd_handle && !provider_attr) {
+		ia_attr->extension_supported = (DAT_EXTENSION)mock.extensions;
+		return mock.query_result;
+	})
 	RECORD(ia_query_func, NULL, ia_handle, async_evd_handle, ia_attr_mask, ia_attr,
 	       provider_attr_mask, provider_attr);
 }
@@ -88,7 +93,10 @@ static DAT_RETURN mock_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handl
 	RECORD(cr_accept_func, NULL, cr_handle, ep_handle, private_data_size, private_data);
 }
 
-RECORD_HANDLE(cr_reject, DAT_CR_HANDLE)
+static DAT_RETURN mock_cr_reject(DAT_CR_HANDLE handle IN_2(, DAT_COUNT size, const DAT_PVOID data))
+{
+	RECORD(cr_reject_func, NULL, handle IN_2(, size, data));
+}
 
 static DAT_RETURN mock_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 {
@@ -228,12 +236,12 @@ RECORD_HANDLE(ep_free, DAT_EP_HANDLE)
 static DAT_RETURN mock_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 				  DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
 				  DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS privileges,
-				  DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context,
-				  DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_length,
-				  DAT_VADDR *registered_address)
+				  IN_2(DAT_VA_TYPE va_type, ) DAT_LMR_HANDLE *lmr_handle,
+				  DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
+				  DAT_VLEN *registered_length, DAT_VADDR *registered_address)
 {
 	RECORD(lmr_create_func, NULL, ia_handle, mem_type, region_description, length, pz_handle,
-	       privileges, lmr_handle, lmr_context, rmr_context, registered_length,
+	       privileges, IN_2(va_type, ) lmr_handle, lmr_context, rmr_context, registered_length,
 	       registered_address);
 }
 
@@ -256,13 +264,16 @@ static DAT_RETURN mock_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK r
 	RECORD(rmr_query_func, rmr_param, rmr_handle, rmr_param_mask, rmr_param);
 }
 
-static DAT_RETURN mock_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
-				DAT_MEM_PRIV_FLAGS mem_priv, DAT_EP_HANDLE ep_handle,
+static DAT_RETURN mock_rmr_bind(DAT_RMR_HANDLE rmr_handle,
+				IN_2(DAT_LMR_HANDLE lmr_handle, )
+					const DAT_LMR_TRIPLET *lmr_triplet,
+				DAT_MEM_PRIV_FLAGS mem_priv,
+				IN_2(DAT_VA_TYPE va_type, ) DAT_EP_HANDLE ep_handle,
 				DAT_RMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
 				DAT_RMR_CONTEXT *context)
 {
-	RECORD(rmr_bind_func, NULL, rmr_handle, lmr_triplet, mem_priv, ep_handle, user_cookie,
-	       completion_flags, context);
+	RECORD(rmr_bind_func, NULL, rmr_handle, IN_2(lmr_handle, ) lmr_triplet, mem_priv,
+	       IN_2(va_type, ) ep_handle, user_cookie, completion_flags, context);
 }
 
 RECORD_HANDLE(rmr_free, DAT_RMR_HANDLE)
@@ -387,6 +398,72 @@ static DAT_RETURN mock_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_low_w
 	RECORD(srq_set_lw_func, NULL, srq_handle, srq_low_watermark);
 }
 
+#if DAT_VERSION_MAJOR == 2
+static DAT_RETURN mock_cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD *fd, DAT_CNO_HANDLE *cno)
+{
+	RECORD(cno_fd_create_func, NULL, ia_handle, fd, cno);
+}
+
+static DAT_RETURN mock_cno_trigger(DAT_CNO_HANDLE cno_handle, DAT_EVD_HANDLE *evd_handle)
+{
+	RECORD(cno_trigger_func, NULL, cno_handle, evd_handle);
+}
+
+static DAT_RETURN mock_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR address,
+					 DAT_TIMEOUT timeout, DAT_COUNT size, const DAT_PVOID data)
+{
+	RECORD(ep_common_connect_func, NULL, ep_handle, address, timeout, size, data);
+}
+
+static DAT_RETURN mock_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT count,
+						    DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+						    DAT_COMPLETION_FLAGS flags,
+						    DAT_BOOLEAN invalidates,
+						    DAT_RMR_CONTEXT context)
+{
+	RECORD(ep_post_send_with_invalidate_func, NULL, ep_handle, count, iov, cookie, flags,
+	       invalidates, context);
+}
+
+static DAT_RETURN mock_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle,
+						const DAT_RMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+						const DAT_RMR_TRIPLET *remote,
+						DAT_COMPLETION_FLAGS flags)
+{
+	RECORD(ep_post_rdma_read_to_rmr_func, NULL, ep_handle, local, cookie, remote, flags);
+}
+
+static DAT_RETURN mock_rmr_create_for_ep(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
+{
+	RECORD(rmr_create_for_ep_func, NULL, pz_handle, rmr_handle);
+}
+
+static DAT_RETURN mock_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM *comm,
+				  DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd_handle,
+				  DAT_CSP_HANDLE *csp_handle)
+{
+	RECORD(csp_create_func, NULL, ia_handle, comm, address, evd_handle, csp_handle);
+}
+
+static DAT_RETURN mock_csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK mask,
+				 DAT_CSP_PARAM *csp_param)
+{
+	RECORD(csp_query_func, csp_param, csp_handle, mask, csp_param);
+}
+
+RECORD_HANDLE(csp_free, DAT_CSP_HANDLE)
+
+/* The first argument of an operation is an integer here. */
+static DAT_RETURN mock_handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args)
+{
+	DAT_UINT64 first = operation == DAT_CLOSE_EXTENSION_BASE ? 0 : va_arg(args, DAT_UINT64);
+
+	if (operation == DAT_OPEN_EXTENSION_BASE)
+		*(DAT_HANDLE *)(uintptr_t)first = mock.ia = &mock.query;
+	RECORD(handle_extendedop_func, NULL, handle, operation, first);
+}
+#endif
+
 DAT_PROVIDER mock_table = {
 	.device_name = "mock",
 	.ia_open_func = mock_ia_open,
@@ -457,4 +534,16 @@ DAT_PROVIDER mock_table = {
 	.srq_query_func = mock_srq_query,
 	.srq_resize_func = mock_srq_resize,
 	.srq_set_lw_func = mock_srq_set_lw,
+#if DAT_VERSION_MAJOR == 2 /* ia_ha_related_func is one that a provider lacks */
+	.cno_fd_create_func = mock_cno_fd_create,
+	.cno_trigger_func = mock_cno_trigger,
+	.ep_common_connect_func = mock_ep_common_connect,
+	.ep_post_send_with_invalidate_func = mock_ep_post_send_with_invalidate,
+	.ep_post_rdma_read_to_rmr_func = mock_ep_post_rdma_read_to_rmr,
+	.rmr_create_for_ep_func = mock_rmr_create_for_ep,
+	.csp_create_func = mock_csp_create,
+	.csp_query_func = mock_csp_query,
+	.csp_free_func = mock_csp_free,
+	.handle_extendedop_func = mock_handle_extendedop,
+#endif
 };

@@ -21,7 +21,7 @@ static inline DAT_RETURN open_as(const char *name, DAT_UINT32 major, DAT_UINT32 
 
 static inline DAT_RETURN open_simply(const char *name, DAT_IA_HANDLE *ia_out)
 {
-	return open_as(name, 1, 2, DAT_FALSE, ia_out);
+	return open_as(name, DAT_VERSION_MAJOR, 2, DAT_FALSE, ia_out);
 }
 
 static inline void close_must(DAT_IA_HANDLE ia)
@@ -47,7 +47,7 @@ static inline void foreign_conf(const char *lines)
 
 static inline void single_conf(void)
 {
-	foreign_conf(LINE("mock", "u1.2", "nonthreadsafe"));
+	foreign_conf(LINE("mock", U "2", "nonthreadsafe"));
 }
 
 #endif

@@ -63,7 +63,8 @@ static void file_write(const char *path, const char *format)
 	FILE *file = fopen(path, "w");
 
 	must(file != NULL);
-	must(fprintf(file, format, library_get("MOCK_FOREIGN")) >= 0);
+	/* at most two of them */
+	must(fprintf(file, format, library_get("MOCK_FOREIGN"), library_get("MOCK_FOREIGN")) >= 0);
 	must(fclose(file) == 0);
 }
 
@@ -348,6 +349,156 @@ static void registry_list__rdma_device__its_verbs_adapter(void **state)
 	child_run(verbs_adapters);
 }
 
+/* --- lines of the reference, and undefined names --- */
+
+#define SOFT "libdat-soft.so.1"
+#define VERBS "libdat-verbs.so.1"
+#define REFERENCE(name, library, data)                                                             \
+	name " u1.2 nonthreadsafe default " library " dapl.1.2 \"" data "\" \"\"\n"
+
+/* Opens the adapter of a line of the reference: which library of ours serves it, with which data. */
+static void line_must_open(const char *name, const char *library, const char *data)
+{
+	must(open_as(name, DAT_FALSE) == DAT_SUCCESS);
+	must(strcmp(mock.opened_name, name) == 0);
+	must(strcmp(mock.instance_data, data) == 0);
+	must(strcmp(mock.library, library) == 0);
+}
+
+static const char reference_text[] =
+	"cma u1.2 nonthreadsafe default libdaplcma.so.1 v \"ib0 0\" x\n"
+	"path u1.2 nonthreadsafe default /usr/lib64/libdaplcma.so v \"10.9.0.1 0\" x\n"
+	"scm u1.2 nonthreadsafe default libdaplscm.so.1 v \"mlx4_0 1\" x\n"
+	"ucm u1.2 nonthreadsafe default libdaplucm.so.1 v \"eth0 0\" x\n"
+	"address u1.2 nonthreadsafe default libdaplcma.so.1 v \"10.9.1.1\" x\n"
+	"eth0 u1.2 nonthreadsafe default udapl_tavor.so.1 v \" \" driver_name=tavor\n"
+	"part u1.2 nonthreadsafe default libdaplcma.so.1 v \"10.9.1.11\" x\n"
+	"mine u1.2 nonthreadsafe default libmine.so.1 v \"eth0\" x\n"
+	"two u1.2 nonthreadsafe default libdaplcma.so.2 v \"eth0\" x\n";
+
+static void reference_lines(void)
+{
+	host_enter();
+	netdev_add("ib0", true, "10.9.0.1");
+	netdev_add("eth0", true, "10.9.1.1");
+	path_make("/sys", "class/infiniband/mlx4_0/parent", "ib0\n");
+	file_write("/etc/dat.conf", reference_text);
+	line_must_open("cma", VERBS, "ib0 0");
+	line_must_open("path", VERBS, "10.9.0.1 0");
+	line_must_open("scm", VERBS, "mlx4_0 1");
+	line_must_open("ucm", SOFT, "eth0 0");
+	line_must_open("address", SOFT, "10.9.1.1");
+	line_must_open("eth0", SOFT, "eth0");
+	must_fail(open_as("part", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	must_fail(open_as("mine", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	must_fail(open_as("two", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	/* the thread safety is that of the line */
+	must_fail(open_as("cma", DAT_TRUE), DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND);
+}
+
+/* CONF-45 */
+static void ia_open__line_of_the_reference__our_provider_of_its_device(void **state)
+{
+	(void)state;
+	child_run(reference_lines);
+}
+
+static void reference_lines_twice(void)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia;
+	int i;
+
+	host_enter();
+	netdev_add("eth0", true, "10.9.1.1");
+	file_write("/etc/dat.conf", REFERENCE("a", "libdaplcma.so.1", "eth0 0"));
+	for (i = 0; i < 3; i++) {
+		must(dat_ia_open((DAT_NAME_PTR) "a", 8, &evd, &ia) == DAT_SUCCESS);
+		must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
+		evd = DAT_HANDLE_NULL;
+	}
+	/* a library of ours stays in memory */
+	must(strcmp(mock.notes, "LIOCFIOCFIOCF") == 0);
+}
+
+/* CONF-45 PROV-FINI-02 */
+static void ia_open__line_of_the_reference__ended_with_its_last_instance(void **state)
+{
+	(void)state;
+	child_run(reference_lines_twice);
+}
+
+static void reference_with_others(void)
+{
+	host_enter();
+	file_write("/etc/dat.conf",
+		   REFERENCE("a", "libdaplcma.so.1", "lo 0") REFERENCE("a", "%s", "mine"));
+	must(open_as("a", DAT_FALSE) == DAT_SUCCESS);
+	must(strcmp(mock.instance_data, "mine") == 0);
+}
+
+/* CONF-31 CONF-45: a later line of the same name whose library is there comes first. */
+static void ia_open__line_of_the_reference_and_another__the_other(void **state)
+{
+	(void)state;
+	child_run(reference_with_others);
+}
+
+static void reference_turned_off(void)
+{
+	host_enter();
+	netdev_add("eth0", true, "10.9.1.1");
+	file_write("/etc/dat.conf", REFERENCE("a", "libdaplcma.so.1", "eth0 0"));
+	must(setenv("DAT_OPENDAT_REPLACE", "off", 1) == 0);
+	must_fail(open_as("a", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	must(mock.notes[0] == '\0');
+	must(setenv("DAT_OPENDAT_REPLACE", "on", 1) == 0);
+	line_must_open("a", SOFT, "eth0 0");
+}
+
+/* CONF-47 */
+static void ia_open__line_of_the_reference_turned_off__not_registered(void **state)
+{
+	(void)state;
+	child_run(reference_turned_off);
+}
+
+static void undefined_names(void)
+{
+	static const char *const names[] = {"OpenIB-cma", "ib0", "two", "absent", "soft-absent0"};
+	size_t i;
+
+	host_enter();
+	netdev_add("eth0", true, "10.9.1.1");
+	file_write("/etc/dat.conf", "two u2.0 nonthreadsafe default %s v \"\" \"\"\n"
+				    "absent u1.2 nonthreadsafe default /none.so v \"\" \"\"\n"
+				    "here u1.2 threadsafe default %s v \"here\" \"\"\n");
+	must(setenv("DAT_OPENDAT_DEFAULT", "soft-eth0", 1) == 0);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		must(open_as(names[i], DAT_FALSE) == DAT_SUCCESS);
+		must(strcmp(mock.opened_name, "soft-eth0") == 0);
+	}
+	must(mock.inits == 1);
+	/* names that are defined are not concerned */
+	must(open_as("here", DAT_TRUE) == DAT_SUCCESS);
+	must(strcmp(mock.opened_name, "here") == 0);
+	must_fail(open_as("here", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND);
+	must(setenv("DAT_OPENDAT_DEFAULT", "here", 1) == 0);
+	must(open_as("ib0", DAT_TRUE) == DAT_SUCCESS);
+	must(strcmp(mock.opened_name, "here") == 0);
+	must(setenv("DAT_OPENDAT_DEFAULT", "none", 1) == 0);
+	must_fail(open_as("ib0", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	must(setenv("DAT_OPENDAT_DEFAULT", "", 1) == 0);
+	must_fail(open_as("two", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
+}
+
+/* CONF-46 */
+static void ia_open__name_that_nothing_defines__the_default_adapter(void **state)
+{
+	(void)state;
+	child_run(undefined_names);
+}
+
 static void fifo_at(const char *path, bool has_writer)
 {
 	int fd;
@@ -395,6 +546,11 @@ int main(void)
 		cmocka_unit_test(registry_list__provider_not_installed__nothing),
 		cmocka_unit_test(builtin_rdma_netdevs__devices_of_each_kind__their_interfaces),
 		cmocka_unit_test(registry_list__rdma_device__its_verbs_adapter),
+		cmocka_unit_test(ia_open__line_of_the_reference__our_provider_of_its_device),
+		cmocka_unit_test(ia_open__line_of_the_reference__ended_with_its_last_instance),
+		cmocka_unit_test(ia_open__line_of_the_reference_and_another__the_other),
+		cmocka_unit_test(ia_open__line_of_the_reference_turned_off__not_registered),
+		cmocka_unit_test(ia_open__name_that_nothing_defines__the_default_adapter),
 	};
 
 	if (getenv("NOT_INSTALLED"))

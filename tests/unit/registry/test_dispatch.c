@@ -49,6 +49,7 @@ static void lmr_calls(void)
 	DAT_VLEN vlen;
 	DAT_PZ_HANDLE pz_handle;
 	DAT_MEM_PRIV_FLAGS mem_priv_flags;
+	IN_2(DAT_VA_TYPE va_type = 7;)
 	DAT_LMR_HANDLE *lmr_handles;
 	DAT_LMR_CONTEXT *lmr_contexts;
 	DAT_RMR_CONTEXT *rmr_contexts;
@@ -73,7 +74,8 @@ static void lmr_calls(void)
 	pattern_set(&lmr_params, sizeof(lmr_params));
 	pattern_set(&lmr_triplets, sizeof(lmr_triplets));
 	EXPECT(dat_lmr_create, lmr_create_func, ia, mock.ia, mem_type, region_description, vlen,
-	       pz_handle, mem_priv_flags, lmr_handles, lmr_contexts, rmr_contexts, vlens, vaddrs);
+	       pz_handle, mem_priv_flags, IN_2(va_type, ) lmr_handles, lmr_contexts, rmr_contexts,
+	       vlens, vaddrs);
 	EXPECT(dat_lmr_query, lmr_query_func, &object, &object, lmr_param_mask, lmr_params);
 	EXPECT_ALONE(dat_lmr_free, lmr_free_func, &object, &object);
 	EXPECT(dat_lmr_sync_rdma_read, lmr_sync_rdma_read_func, ia, mock.ia, lmr_triplets, vlen);
@@ -194,7 +196,11 @@ static void cr_calls(void)
 	pattern_set(&conn_qual, sizeof(conn_qual));
 	EXPECT(dat_cr_query, cr_query_func, &object, &object, cr_param_mask, cr_params);
 	EXPECT(dat_cr_accept, cr_accept_func, &object, &object, ep_handle, count, pvoid);
+#if DAT_VERSION_MAJOR == 2
+	EXPECT(dat_cr_reject, cr_reject_func, &object, &object, count, pvoid);
+#else
 	EXPECT_ALONE(dat_cr_reject, cr_reject_func, &object, &object);
+#endif
 	EXPECT(dat_cr_handoff, cr_handoff_func, &object, &object, conn_qual);
 }
 
@@ -318,6 +324,8 @@ static void rmr_calls(void)
 	DAT_RMR_COOKIE rmr_cookie;
 	DAT_COMPLETION_FLAGS completion_flags;
 	DAT_RMR_CONTEXT *rmr_contexts;
+	IN_2(DAT_LMR_HANDLE lmr_handle = &object;)
+	IN_2(DAT_VA_TYPE va_type = 7;)
 
 	mock.result = RESULT;
 	pattern_set(&rmr_handles, sizeof(rmr_handles));
@@ -331,8 +339,9 @@ static void rmr_calls(void)
 	pattern_set(&rmr_contexts, sizeof(rmr_contexts));
 	EXPECT(dat_rmr_create, rmr_create_func, &object, &object, rmr_handles);
 	EXPECT(dat_rmr_query, rmr_query_func, &object, &object, rmr_param_mask, rmr_params);
-	EXPECT(dat_rmr_bind, rmr_bind_func, &object, &object, lmr_triplets, mem_priv_flags,
-	       ep_handle, rmr_cookie, completion_flags, rmr_contexts);
+	EXPECT(dat_rmr_bind, rmr_bind_func, &object, &object, IN_2(lmr_handle, ) lmr_triplets,
+	       mem_priv_flags, IN_2(va_type, ) ep_handle, rmr_cookie, completion_flags,
+	       rmr_contexts);
 	EXPECT_ALONE(dat_rmr_free, rmr_free_func, &object, &object);
 }
 
@@ -428,9 +437,69 @@ static void srq_calls(void)
 	EXPECT(dat_srq_set_lw, srq_set_lw_func, &object, &object, count);
 }
 
+#if DAT_VERSION_MAJOR == 2
+static void calls_of_2(void)
+{
+	DAT_FD *fds;
+	DAT_HANDLE *handles;
+	DAT_IA_ADDRESS_PTR address;
+	DAT_TIMEOUT timeout;
+	DAT_COUNT count;
+	DAT_PVOID pvoid;
+	DAT_LMR_TRIPLET *lmr_triplets;
+	DAT_DTO_COOKIE cookie;
+	DAT_COMPLETION_FLAGS flags;
+	DAT_BOOLEAN invalidates;
+	DAT_RMR_CONTEXT context;
+	const DAT_RMR_TRIPLET *local, *remote;
+	DAT_COMM *comm;
+	DAT_EVD_HANDLE evd_handle;
+	DAT_CSP_PARAM_MASK mask;
+	DAT_CSP_PARAM *csp_params;
+	DAT_EXTENDED_OP operation = 1;
+	DAT_UINT64 argument;
+
+	mock.result = RESULT;
+	pattern_set(&fds, sizeof(fds));
+	pattern_set(&handles, sizeof(handles));
+	pattern_set(&address, sizeof(address));
+	pattern_set(&timeout, sizeof(timeout));
+	pattern_set(&count, sizeof(count));
+	pattern_set(&pvoid, sizeof(pvoid));
+	pattern_set(&lmr_triplets, sizeof(lmr_triplets));
+	pattern_set(&cookie, sizeof(cookie));
+	pattern_set(&flags, sizeof(flags));
+	pattern_set(&invalidates, sizeof(invalidates));
+	pattern_set(&context, sizeof(context));
+	pattern_set(&local, sizeof(local));
+	pattern_set(&remote, sizeof(remote));
+	pattern_set(&comm, sizeof(comm));
+	pattern_set(&evd_handle, sizeof(evd_handle));
+	pattern_set(&mask, sizeof(mask));
+	pattern_set(&csp_params, sizeof(csp_params));
+	pattern_set(&argument, sizeof(argument));
+	EXPECT(dat_cno_fd_create, cno_fd_create_func, ia, mock.ia, fds, handles);
+	EXPECT(dat_cno_trigger, cno_trigger_func, &object, &object, handles);
+	EXPECT(dat_ep_common_connect, ep_common_connect_func, &object, &object, address, timeout,
+	       count, pvoid);
+	EXPECT(dat_ep_post_send_with_invalidate, ep_post_send_with_invalidate_func, &object,
+	       &object, count, lmr_triplets, cookie, flags, invalidates, context);
+	EXPECT(dat_ep_post_rdma_read_to_rmr, ep_post_rdma_read_to_rmr_func, &object, &object, local,
+	       cookie, remote, flags);
+	EXPECT(dat_rmr_create_for_ep, rmr_create_for_ep_func, &object, &object, handles);
+	EXPECT(dat_csp_create, csp_create_func, ia, mock.ia, comm, address, evd_handle, handles);
+	EXPECT(dat_csp_query, csp_query_func, &object, &object, mask, csp_params);
+	EXPECT_ALONE(dat_csp_free, csp_free_func, &object, &object);
+	EXPECT(dat_extension_op, handle_extendedop_func, &object, &object, operation, argument);
+	EXPECT(dat_extension_op, handle_extendedop_func, ia, mock.ia, operation, argument);
+}
+#endif
+
 static void all_calls(void)
 {
+	IN_2(mock.extensions = DAT_EXTENSION_IB;)
 	mock_open("MOCK_FOREIGN");
+	IN_2(calls_of_2();)
 	lmr_calls();
 	evd_calls();
 	cno_calls();
@@ -447,7 +516,7 @@ static void all_calls(void)
 	srq_calls();
 }
 
-/* GEN-29: a provider built separately is reached by every entry point, through its handles. */
+/* GEN-29 D2-REG-26: a provider built separately is reached by every entry point, through its handles. */
 static void every_call__mock_provider__reaches_its_slot(void **state)
 {
 	(void)state;

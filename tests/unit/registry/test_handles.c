@@ -64,6 +64,11 @@ static DAT_RETURN call_post_send(DAT_HANDLE handle)
 	return dat_ep_post_send(handle, 0, NULL, cookie, DAT_COMPLETION_DEFAULT_FLAG);
 }
 
+static DAT_RETURN call_reject(DAT_HANDLE handle)
+{
+	return dat_cr_reject(handle IN_2(, 0, NULL));
+}
+
 static const struct {
 	DAT_RETURN (*call)(DAT_HANDLE handle);
 	DAT_RETURN subtype;
@@ -85,7 +90,7 @@ static const struct {
 	{dat_rsp_free, DAT_INVALID_HANDLE_RSP, false},
 	{dat_cno_free, DAT_INVALID_HANDLE_CNO, false},
 	{dat_srq_free, DAT_INVALID_HANDLE_SRQ, false},
-	{dat_cr_reject, DAT_INVALID_HANDLE_CR, false},
+	{call_reject, DAT_INVALID_HANDLE_CR, false},
 };
 
 #define CALL_COUNT (sizeof(calls) / sizeof(calls[0]))
@@ -286,8 +291,8 @@ static void two_libraries(void)
 	char text[8192];
 
 	snprintf(text, sizeof(text),
-		 "one u1.2 nonthreadsafe default %s mock.1 \"\" \"\"\n"
-		 "two u1.2 nonthreadsafe default %s mock.1 \"\" \"\"\n",
+		 "one " U "2 nonthreadsafe default %s mock.1 \"\" \"\"\n"
+		 "two " U "2 nonthreadsafe default %s mock.1 \"\" \"\"\n",
 		 library_get("MOCK_OURS"), library_get("MOCK_OURTWO"));
 	conf_set(text);
 	mock.result = DAT_SUCCESS;

@@ -54,7 +54,7 @@ static void two_names(void)
 {
 	DAT_IA_HANDLE first, second;
 
-	foreign_conf(LINE("a", "u1.2", "nonthreadsafe") LINE("b", "u1.2", "nonthreadsafe"));
+	foreign_conf(LINE("a", U "2", "nonthreadsafe") LINE("b", U "2", "nonthreadsafe"));
 	must(open_simply("a", &first) == DAT_SUCCESS);
 	must(strcmp(mock.init_info.ia_name, "a") == 0);
 	must(open_simply("b", &second) == DAT_SUCCESS);
@@ -108,7 +108,7 @@ static void init_after_removal(void)
 	library = dlopen(library_get("MOCK_FOREIGN"), RTLD_NOW);
 	must(library != NULL);
 	*(void **)&init = dlsym(library, DAT_PROVIDER_INIT_FUNC_STR);
-	init(&(DAT_PROVIDER_INFO){"mock", 1, 2, DAT_FALSE}, "");
+	init(&(DAT_PROVIDER_INFO){"mock", DAT_VERSION_MAJOR, 2, DAT_FALSE}, "");
 	must(dat_registry_remove_provider(mock.provider, &mock.init_info) == DAT_SUCCESS);
 	must(open_simply("mock", &ia) == DAT_SUCCESS);
 	must(mock.inits == 2);
@@ -123,7 +123,7 @@ static void ia_open__registration_was_removed__init_again(void **state)
 
 static void init_by_hand(void)
 {
-	const DAT_PROVIDER_INFO info = {"mine", 1, 2, DAT_TRUE};
+	const DAT_PROVIDER_INFO info = {"mine", DAT_VERSION_MAJOR, 2, DAT_TRUE};
 	DAT_PROVIDER_INIT_FUNC init;
 	DAT_IA_HANDLE ia;
 	void *library;
@@ -133,11 +133,11 @@ static void init_by_hand(void)
 	must(library != NULL);
 	*(void **)&init = dlsym(library, DAT_PROVIDER_INIT_FUNC_STR);
 	init(&info, "");
-	must(open_as("mine", 1, 2, DAT_TRUE, &ia) == DAT_SUCCESS);
+	must(open_as("mine", DAT_VERSION_MAJOR, 2, DAT_TRUE, &ia) == DAT_SUCCESS);
 	close_must(ia);
 	/* The registry did not initialise the library, so it does not finish it. */
 	must(strcmp(mock.notes, "LIOC") == 0);
-	must(open_as("mine", 1, 2, DAT_TRUE, &ia) == DAT_SUCCESS);
+	must(open_as("mine", DAT_VERSION_MAJOR, 2, DAT_TRUE, &ia) == DAT_SUCCESS);
 }
 
 /* PROV-INIT-12 IA-OPEN-37 */
@@ -149,7 +149,7 @@ static void ia_open__program_initialised_the_library__opens(void **state)
 
 static void library_let_go(void)
 {
-	const DAT_PROVIDER_INFO info = {"mine", 1, 2, DAT_FALSE};
+	const DAT_PROVIDER_INFO info = {"mine", DAT_VERSION_MAJOR, 2, DAT_FALSE};
 	DAT_IA_HANDLE ia;
 	void *library;
 
@@ -192,7 +192,7 @@ static void nested_init(void)
 {
 	DAT_IA_HANDLE ia;
 
-	foreign_conf(LINE("a", "u1.2", "nonthreadsafe") LINE("b", "u1.2", "nonthreadsafe"));
+	foreign_conf(LINE("a", U "2", "nonthreadsafe") LINE("b", U "2", "nonthreadsafe"));
 	mock.in_init = open_in_init;
 	must(open_simply("a", &ia) == DAT_SUCCESS);
 }

@@ -23,7 +23,8 @@ static void open_plain(void)
 	must(strcmp(mock.notes, "LIO") == 0);
 	must(mock.inits == 1);
 	must(strcmp(mock.init_info.ia_name, "mock") == 0);
-	must(mock.init_info.dapl_version_major == 1 && mock.init_info.dapl_version_minor == 2);
+	must(mock.init_info.dapl_version_major == DAT_VERSION_MAJOR &&
+	     mock.init_info.dapl_version_minor == 2);
 	must(mock.init_info.is_thread_safe == DAT_FALSE);
 	must(strcmp(mock.instance_data, "data") == 0);
 }
@@ -39,8 +40,8 @@ static void open_with_data(void)
 {
 	DAT_IA_HANDLE ia;
 
-	foreign_conf("seven u1.2 nonthreadsafe default %s mock.1 \"the seventh\" \"eight\"\n"
-		     "empty u1.2 nonthreadsafe default %s mock.1 \"\" \"eight\"\n");
+	foreign_conf("seven " U "2 nonthreadsafe default %s mock.1 \"the seventh\" \"eight\"\n"
+		     "empty " U "2 nonthreadsafe default %s mock.1 \"\" \"eight\"\n");
 	must(open_simply("seven", &ia) == DAT_SUCCESS);
 	must(strcmp(mock.instance_data, "the seventh") == 0);
 	must(open_simply("empty", &ia) == DAT_SUCCESS);
@@ -110,7 +111,7 @@ static void open_ro_aware(void)
 	DAT_IA_HANDLE ia;
 	char name[300];
 
-	foreign_conf(LINE("mock", "u1.2", "nonthreadsafe"));
+	foreign_conf(LINE("mock", U "2", "nonthreadsafe"));
 	must(open_simply("RO_AWARE_mock", &ia) == DAT_SUCCESS);
 	must(strcmp(mock.opened_name, "mock") == 0);
 	must(open_simply("mock", &ia) == DAT_SUCCESS);
@@ -136,18 +137,19 @@ static void open_unmatched(void)
 {
 	DAT_IA_HANDLE ia;
 
-	foreign_conf(LINE("mock", "u1.2", "nonthreadsafe") LINE("two", "u2.0", "nonthreadsafe"));
+	foreign_conf(LINE("mock", U "2", "nonthreadsafe")
+			     LINE("two", OTHER_U "0", "nonthreadsafe"));
 	must(open_simply("other", &ia) ==
 	     (DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND | DAT_NAME_NOT_REGISTERED));
 	must(open_simply("two", &ia) ==
 	     (DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND | DAT_MAJOR_NOT_FOUND));
-	must(open_as("two", 2, 0, DAT_FALSE, &ia) ==
+	must(open_as("two", OTHER_MAJOR, 0, DAT_FALSE, &ia) ==
 	     (DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND | DAT_MAJOR_NOT_FOUND));
-	must(open_as("mock", 2, 0, DAT_FALSE, &ia) ==
+	must(open_as("mock", OTHER_MAJOR, 0, DAT_FALSE, &ia) ==
 	     (DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND | DAT_MAJOR_NOT_FOUND));
-	must(open_as("mock", 1, 2, DAT_TRUE, &ia) ==
+	must(open_as("mock", DAT_VERSION_MAJOR, 2, DAT_TRUE, &ia) ==
 	     (DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND | DAT_THREAD_SAFETY_NOT_FOUND));
-	must(open_as("mock", 1, 3, DAT_FALSE, &ia) ==
+	must(open_as("mock", DAT_VERSION_MAJOR, 3, DAT_FALSE, &ia) ==
 	     (DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND | DAT_MINOR_NOT_FOUND));
 	must(mock.notes[0] == '\0');
 	must(ia == DAT_HANDLE_NULL);
@@ -164,17 +166,17 @@ static void open_minor(void)
 {
 	DAT_IA_HANDLE ia;
 
-	foreign_conf(LINE("mock", "u1.5", "nonthreadsafe") LINE("mock", "u1.2", "nonthreadsafe")
-			     LINE("mock", "u1.0", "nonthreadsafe"));
-	must(open_as("mock", 1, 2, DAT_FALSE, &ia) == DAT_SUCCESS);
+	foreign_conf(LINE("mock", U "5", "nonthreadsafe") LINE("mock", U "2", "nonthreadsafe")
+			     LINE("mock", U "0", "nonthreadsafe"));
+	must(open_as("mock", DAT_VERSION_MAJOR, 2, DAT_FALSE, &ia) == DAT_SUCCESS);
 	must(mock.init_info.dapl_version_minor == 2);
-	must(open_as("mock", 1, 5, DAT_FALSE, &ia) == DAT_SUCCESS);
+	must(open_as("mock", DAT_VERSION_MAJOR, 5, DAT_FALSE, &ia) == DAT_SUCCESS);
 	must(mock.init_info.dapl_version_minor == 5);
-	must(open_as("mock", 1, 1, DAT_FALSE, &ia) == DAT_SUCCESS);
+	must(open_as("mock", DAT_VERSION_MAJOR, 1, DAT_FALSE, &ia) == DAT_SUCCESS);
 	must(mock.inits == 2); /* 1.2 again, which is registered already */
-	must(open_as("mock", 1, 0, DAT_FALSE, &ia) == DAT_SUCCESS);
+	must(open_as("mock", DAT_VERSION_MAJOR, 0, DAT_FALSE, &ia) == DAT_SUCCESS);
 	must(mock.init_info.dapl_version_minor == 0);
-	must_fail(open_as("mock", 1, 6, DAT_FALSE, &ia), DAT_PROVIDER_NOT_FOUND,
+	must_fail(open_as("mock", DAT_VERSION_MAJOR, 6, DAT_FALSE, &ia), DAT_PROVIDER_NOT_FOUND,
 		  DAT_MINOR_NOT_FOUND);
 }
 
@@ -189,10 +191,10 @@ static void open_both_safeties(void)
 {
 	DAT_IA_HANDLE ia;
 
-	foreign_conf(LINE("mock", "u1.2", "nonthreadsafe") LINE("mock", "u1.2", "threadsafe"));
-	must(open_as("mock", 1, 2, DAT_TRUE, &ia) == DAT_SUCCESS);
+	foreign_conf(LINE("mock", U "2", "nonthreadsafe") LINE("mock", U "2", "threadsafe"));
+	must(open_as("mock", DAT_VERSION_MAJOR, 2, DAT_TRUE, &ia) == DAT_SUCCESS);
 	must(mock.init_info.is_thread_safe == DAT_TRUE);
-	must(open_as("mock", 1, 2, DAT_FALSE, &ia) == DAT_SUCCESS);
+	must(open_as("mock", DAT_VERSION_MAJOR, 2, DAT_FALSE, &ia) == DAT_SUCCESS);
 	must(mock.init_info.is_thread_safe == DAT_FALSE);
 	must(mock.inits == 2);
 }
@@ -208,7 +210,7 @@ static void open_nondefault(void)
 {
 	DAT_IA_HANDLE ia;
 
-	foreign_conf("mock u1.2 nonthreadsafe nondefault %s v \"\" \"\"\n");
+	foreign_conf("mock " U "2 nonthreadsafe nondefault %s v \"\" \"\"\n");
 	must_fail(open_simply("mock", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	must(mock.notes[0] == '\0');
 }
@@ -224,11 +226,11 @@ static void open_fallback(void)
 {
 	DAT_IA_HANDLE ia;
 
-	foreign_conf("mock u1.2 nonthreadsafe default /nonexistent/lib.so v \"1\" \"\"\n"
-		     "other u1.2 nonthreadsafe default /nonexistent/lib.so v \"1\" \"\"\n"
-		     "mock u1.2 nonthreadsafe default libm.so.6 v \"2\" \"\"\n"
-		     "mock u1.2 nonthreadsafe default %s v \"3\" \"\"\n"
-		     "mock u1.2 nonthreadsafe default %s v \"4\" \"\"\n");
+	foreign_conf("mock " U "2 nonthreadsafe default /nonexistent/lib.so v \"1\" \"\"\n"
+		     "other " U "2 nonthreadsafe default /nonexistent/lib.so v \"1\" \"\"\n"
+		     "mock " U "2 nonthreadsafe default libm.so.6 v \"2\" \"\"\n"
+		     "mock " U "2 nonthreadsafe default %s v \"3\" \"\"\n"
+		     "mock " U "2 nonthreadsafe default %s v \"4\" \"\"\n");
 	must(open_simply("mock", &ia) == DAT_SUCCESS);
 	must(strcmp(mock.instance_data, "3") == 0);
 	must(mock.inits == 1);
@@ -263,7 +265,7 @@ static int open_by_search_child(const char *library)
 {
 	DAT_IA_HANDLE ia;
 
-	conf_set_library(LINE("mock", "u1.2", "nonthreadsafe"), library);
+	conf_set_library(LINE("mock", U "2", "nonthreadsafe"), library);
 	must(open_simply("mock", &ia) == DAT_SUCCESS);
 	_exit(0);
 }
@@ -279,7 +281,7 @@ static void open_constructor(void)
 {
 	DAT_IA_HANDLE ia;
 
-	conf_set_library(LINE("mock-self", "u1.2", "nonthreadsafe"),
+	conf_set_library(LINE("mock-self", U "2", "nonthreadsafe"),
 			 library_get("MOCK_CONSTRUCTOR"));
 	must(open_simply("mock-self", &ia) == DAT_SUCCESS);
 	must(strcmp(mock.notes, "LO") == 0);
@@ -329,7 +331,7 @@ static void ia_open__bad_arguments__invalid_parameter(void **state)
 
 static void open_fails(void)
 {
-	static const DAT_PROVIDER_INFO info = {"mine", 1, 2, DAT_FALSE};
+	static const DAT_PROVIDER_INFO info = {"mine", DAT_VERSION_MAJOR, 2, DAT_FALSE};
 	DAT_EVD_HANDLE evd = (DAT_EVD_HANDLE)&mock;
 	DAT_IA_HANDLE ia = (DAT_IA_HANDLE)&mock;
 	const DAT_PROVIDER *provider;
@@ -340,7 +342,7 @@ static void open_fails(void)
 	must(ia == DAT_HANDLE_NULL);
 	must(evd == (DAT_EVD_HANDLE)&mock);
 	must(strcmp(mock.notes, "LIOFU") == 0);
-	/* The same for a provider that the process registered: no reference is left. */
+	/* No reference is left to a provider that the process registered, either. */
 	must(dlopen(library_get("MOCK_SECOND"), RTLD_NOW) != NULL);
 	provider = mock.provider;
 	must(dat_registry_add_provider(provider, &info) == DAT_SUCCESS);
@@ -357,7 +359,7 @@ static void ia_open__provider_fails__nothing_is_left(void **state)
 
 static void init_fails(void)
 {
-	const DAT_PROVIDER_INFO info = {"mock", 1, 2, DAT_FALSE};
+	const DAT_PROVIDER_INFO info = {"mock", DAT_VERSION_MAJOR, 2, DAT_FALSE};
 	DAT_IA_HANDLE ia;
 
 	single_conf();

@@ -28,7 +28,7 @@ static void unload_and_load(void)
 	pid_t pid;
 	int status;
 
-	conf_set_library("mock u1.2 nonthreadsafe default %s v \"\" \"\"\n",
+	conf_set_library("mock " U "2 nonthreadsafe default %s v \"\" \"\"\n",
 			 library_get("MOCK_PROVIDER"));
 	must(plugin_use(&plugin, &first) == DAT_SUCCESS);
 	must(dlclose(plugin) == 0);

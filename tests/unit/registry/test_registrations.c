@@ -9,7 +9,7 @@
 
 struct mock mock;
 
-static const DAT_PROVIDER_INFO mine = {"mine", 1, 2, DAT_FALSE};
+static const DAT_PROVIDER_INFO mine = {"mine", DAT_VERSION_MAJOR, 2, DAT_FALSE};
 static pthread_barrier_t barrier;
 
 static const DAT_PROVIDER *provider_get(void)
@@ -30,7 +30,7 @@ static void add_and_open(void)
 	must(open_simply("mine") == DAT_SUCCESS);
 	must(strcmp(mock.opened_name, "mine") == 0);
 	must_fail(dat_ia_openv((DAT_NAME_PTR) "mine", 8, &(DAT_EVD_HANDLE){0}, &(DAT_IA_HANDLE){0},
-			       2, 0, DAT_FALSE),
+			       OTHER_MAJOR, 0, DAT_FALSE),
 		  DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
 }
 
@@ -60,8 +60,8 @@ static void ia_open__no_file_but_registered__opens(void **state)
 static void add_twice(void)
 {
 	const DAT_PROVIDER *provider = provider_get();
-	static const DAT_PROVIDER_INFO other = {"mine", 1, 2, DAT_TRUE},
-				       minor = {"mine", 1, 3, DAT_FALSE};
+	static const DAT_PROVIDER_INFO other = {"mine", DAT_VERSION_MAJOR, 2, DAT_TRUE},
+				       minor = {"mine", DAT_VERSION_MAJOR, 3, DAT_FALSE};
 
 	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
 	must(dat_registry_add_provider(provider, &mine) ==
@@ -136,7 +136,8 @@ static void remove_after_close(void)
 	DAT_IA_HANDLE ia;
 
 	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
-	must(dat_ia_openv((DAT_NAME_PTR) "mine", 8, &evd, &ia, 1, 2, DAT_FALSE) == DAT_SUCCESS);
+	must(dat_ia_openv((DAT_NAME_PTR) "mine", 8, &evd, &ia, DAT_VERSION_MAJOR, 2, DAT_FALSE) ==
+	     DAT_SUCCESS);
 	must_fail(dat_registry_remove_provider(provider, &mine), DAT_PROVIDER_IN_USE,
 		  DAT_NO_SUBTYPE);
 	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);

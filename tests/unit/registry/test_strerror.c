@@ -43,6 +43,12 @@ static const struct named {
 	NAMED(DAT_INVALID_ADDRESS),
 	NAMED(DAT_INTERRUPTED_CALL),
 	NAMED(DAT_CONN_QUAL_UNAVAILABLE),
+#if DAT_VERSION_MAJOR == 2
+	NAMED(DAT_RESERVED_LMR),
+	NAMED(DAT_PORT_IN_USE),
+	NAMED(DAT_COMM_NOT_SUPPORTED),
+	NAMED(DAT_EXTENSION_BASE),
+#endif
 };
 
 static const struct named subtypes[] = {
@@ -148,7 +154,14 @@ static const struct named subtypes[] = {
 	NAMED(DAT_MAJOR_NOT_FOUND),
 	NAMED(DAT_MINOR_NOT_FOUND),
 	NAMED(DAT_THREAD_SAFETY_NOT_FOUND),
+#if DAT_VERSION_MAJOR == 2
+	NAMED(DAT_INVALID_HANDLE_CSP),
+	NAMED(DAT_INVALID_STATE_SRQ_SHUTDOWN),
+#define LAST_SUBTYPE DAT_THREAD_SAFETY_NOT_FOUND
+#else
 	NAMED(DAT_INVALID_RO_COOKIE),
+#define LAST_SUBTYPE DAT_INVALID_RO_COOKIE
+#endif
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -164,7 +177,8 @@ static void strerror__success__empty_minor(void **state)
 	assert_string_equal(minor, "");
 }
 
-/* STRERROR-02 STRERROR-03 STRERROR-04 STRERROR-05 STRERROR-08 STRERROR-09 COMPAT-37 */
+/* STRERROR-02 STRERROR-03 STRERROR-04 STRERROR-05 STRERROR-08 STRERROR-09 COMPAT-37 D2-ERR-04
+ * D2-ERR-05 */
 static void strerror__every_type_and_subtype__names_of_both(void **state)
 {
 	static const DAT_RETURN classes[] = {0, DAT_CLASS_WARNING, DAT_CLASS_ERROR};
@@ -195,28 +209,40 @@ static void must_be_invalid(DAT_RETURN ret)
 	assert_true(strlen(major) < 100 && strlen(minor) < 100);
 }
 
-/* STRERROR-06 STRERROR-13 */
+/* STRERROR-06 STRERROR-13 D2-ERR-06 D2-ERR-07 */
 static void strerror__undefined_type__invalid_parameter(void **state)
 {
 	(void)state;
+	must_be_invalid(DAT_CLASS_ERROR | 0x00180000);
+	must_be_invalid(DAT_CLASS_ERROR | 0x0ffe0000);
+#if DAT_VERSION_MAJOR == 1
 	must_be_invalid(DAT_CLASS_ERROR | 0x00150000);
 	must_be_invalid(DAT_CLASS_ERROR | 0x10000000);
 	must_be_invalid(0x3ffe0000);
+#endif
 }
 
 /* STRERROR-07 STRERROR-13 */
 static void strerror__undefined_subtype__invalid_parameter(void **state)
 {
 	(void)state;
-	must_be_invalid(DAT_CLASS_ERROR | DAT_INVALID_HANDLE | (DAT_INVALID_RO_COOKIE + 1));
+	must_be_invalid(DAT_CLASS_ERROR | DAT_INVALID_HANDLE | (LAST_SUBTYPE + 1));
 	must_be_invalid(DAT_CLASS_ERROR | DAT_INVALID_HANDLE | 0xffff);
 }
 
 /* STRERROR-10 */
 static void strerror__not_implemented__in_each_value(void **state)
 {
-	static const DAT_RETURN values[] = {0xffff0000, 0x0fff0000, 0x8fff0000,
-					    0x3fff0000, 0x7fff0000, 0xbfff0000};
+	static const DAT_RETURN values[] = {
+#if DAT_VERSION_MAJOR == 1
+		0x0fff0000,
+		0x8fff0000,
+#endif
+		0xffff0000,
+		0x3fff0000,
+		0x7fff0000,
+		0xbfff0000
+	};
 	const char *major, *minor;
 	size_t i;
 

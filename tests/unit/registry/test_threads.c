@@ -149,7 +149,7 @@ static void adapters_conf(void)
 
 	for (size_t i = 0; i < sizeof(adapters) / sizeof(adapters[0]); i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
-					"%s u1.2 nonthreadsafe default %s mock.1 \"\" \"\"\n",
+					"%s " U "2 nonthreadsafe default %s mock.1 \"\" \"\"\n",
 					adapters[i].name, library_get(adapters[i].library));
 	must(len < sizeof(text));
 	conf_set(text);
@@ -394,8 +394,8 @@ static void silent(void)
 	must(dup2(pipes[1], STDOUT_FILENO) >= 0 && dup2(pipes[1], STDERR_FILENO) >= 0);
 	close(pipes[1]);
 	foreign_conf("a bad line\n" LINE(
-		"mock", "u1.2",
-		"nonthreadsafe") "gone u1.2 nonthreadsafe default /nonexistent.so v \"\" \"\"\n");
+		"mock", U "2",
+		"nonthreadsafe") "gone " U "2 nonthreadsafe default /nonexistent.so v \"\" \"\"\n");
 	if (open_simply("mock", &ia) != DAT_SUCCESS || open_simply("gone", &ia) == DAT_SUCCESS)
 		_exit(2);
 	close(STDOUT_FILENO);
@@ -420,7 +420,7 @@ static void talking(void)
 	must(pipe(pipes) == 0);
 	must(dup2(pipes[1], STDERR_FILENO) >= 0);
 	setenv("DAT_DBG_TYPE", "0x2", 1);
-	foreign_conf("# comment\na bad line\n" LINE("mock", "u1.2", "nonthreadsafe"));
+	foreign_conf("# comment\na bad line\n" LINE("mock", U "2", "nonthreadsafe"));
 	if (open_simply("mock", &ia) != DAT_SUCCESS)
 		_exit(2);
 	len = read(pipes[0], text, sizeof(text) - 1);
