@@ -312,27 +312,6 @@ static void cno_wait__signal_and_event__notification_never_lost(void **state)
 
 static const int cancel_types[] = {PTHREAD_CANCEL_DEFERRED, DT_CANCEL_ANYWHERE};
 
-/* CNO-WAIT-28: Afterwards the CNO has no waiter and works. */
-static void cno_wait__cancelled__leaves_no_trace(void **state)
-{
-	struct evd_fixture *base = *state;
-
-	for (int round = 0; round < 20; round++) {
-		struct cno_waiter waiter = {.cancel_type = cancel_types[round % 2]};
-		DAT_CNO_HANDLE cno = cno_create(&base->ia);
-		DAT_EVD_HANDLE evd;
-
-		cno_waiter_start(&waiter, cno, round % 4 < 2 ? DAT_TIMEOUT_INFINITE : DT_WAIT_US);
-		cno_waiter_cancel(&waiter);
-		assert_true(waiter.is_cancelled);
-		evd = cno_evd(&base->ia, cno);
-		evd_post(evd, 1);
-		cno_expect(cno, evd);
-		dt_ok(dat_evd_free(evd));
-		dt_ok(dat_cno_free(cno));
-	}
-}
-
 /* CNO-WAIT-28: The thread is cancelled at any point of the call. */
 static void cno_wait__cancelled_at_any_time__no_lock_left(void **state)
 {
@@ -439,7 +418,6 @@ int main(void)
 		evd_test(cno_wait__several_threads__each_event_releases_one),
 		evd_test(cno_wait__signal_handled__interrupted_call),
 		evd_test(cno_wait__signal_and_event__notification_never_lost),
-		evd_test(cno_wait__cancelled__leaves_no_trace),
 		evd_test(cno_wait__cancelled_at_any_time__no_lock_left),
 		evd_test(cno_wait__cancellation_disabled__waits_on),
 		evd_test(cno_wait__cancel_races_with_event__notification_never_lost),

@@ -51,28 +51,6 @@ static void psp_create__same_number_on_two_adapters__both_listen(void **state)
 	dt_ok(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
-/* COMPAT-05: qualifiers made of a shifted rank or process number */
-static void psp_create__shifted_rank_and_pid__reached(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL pid = (DAT_CONN_QUAL)getpid();
-	const DAT_CONN_QUAL quals[] = {(pid + 1) << 35, (pid + 2) << 35, pid << 16};
-
-	for (size_t i = 0; i < COUNT_OF(quals); i++) {
-		DAT_PSP_HANDLE psp;
-		DAT_EVENT event;
-
-		dt_ok(dat_psp_create(f->ia.ia, quals[i], f->listener.evd, DAT_PSP_CONSUMER_FLAG,
-				     &psp));
-		dt_connect(&f->ia, f->a.ep, quals[i]);
-		event = conn_request_event(f->listener.evd);
-		assert_ptr_equal(event.event_data.cr_arrival_event_data.sp_handle.psp_handle, psp);
-		dt_ok(dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle));
-		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
-		dt_ok(dat_ep_reset(f->a.ep));
-	}
-}
-
 /* --- retry --- */
 
 /* COMPAT-29 EP-CONNECT-44 EP-RESET-12 */
@@ -99,53 +77,6 @@ static void ep_connect__listener_starts_late__retry_loop_succeeds(void **state)
 	}
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	remote_expect(&r->peer, DAT_CONNECTION_EVENT_ESTABLISHED);
-}
-
-/* --- close --- */
-
-/* COMPAT-17 IA-CLOSE-04 IA-CLOSE-05 */
-static void ia_close__live_objects__refused_and_all_usable(void **state)
-{
-	struct conn_fixture *f = *state;
-
-	conn_link(f, &f->a, &f->b);
-	dt_fails_with(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_IA_IN_USE);
-	conn_transfer(f, &f->a, &f->b);
-	dt_ep_free(&f->a);
-	dt_ep_free(&f->b);
-	dt_fails_with(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_IA_IN_USE);
-	dt_ep_create(&f->ia, f->ia.pz, NULL, &f->a);
-	dt_connect(&f->ia, f->a.ep, f->listener.qual);
-	dt_ok(dat_cr_reject(dt_request(&f->listener)));
-	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
-	dt_ep_free(&f->a);
-	dt_unlisten(&f->listener);
-	dt_fails_with(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_IA_IN_USE);
-	dt_buf_free(&f->buf);
-	dt_ia_close(&f->ia); /* only the async EVD remains */
-	f->is_open = false;
-}
-
-/* COMPAT-17: closes while connections, requests and a set-up are open */
-static void ia_close__abrupt__always_succeeds(void **state)
-{
-	struct conn_fixture *f = *state;
-	struct dt_ep c, d;
-	DAT_RSP_HANDLE rsp;
-
-	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
-	dt_ep_create(&f->ia, f->ia.pz, NULL, &d);
-	conn_link(f, &f->a, &f->b);
-	conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, 1);
-	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	dt_ok(dat_rsp_create(f->ia.ia, dt_unused_qual(), d.ep, f->listener.evd, &rsp));
-	dt_connect(&f->ia, c.ep, f->listener.qual);
-	dt_ia_abort(&f->ia);
-	f->is_open = false;
-	dt_mem_free(f->buf.p, f->buf.mapped);
 }
 
 /* --- one IA, one set of EVDs --- */
@@ -242,10 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		conn_test(psp_create__same_number_on_two_adapters__both_listen),
-		conn_test(psp_create__shifted_rank_and_pid__reached),
 		remote_test(ep_connect__listener_starts_late__retry_loop_succeeds),
-		conn_test(ia_close__live_objects__refused_and_all_usable),
-		conn_test(ia_close__abrupt__always_succeeds),
 		conn_test(self_connect__same_evds__all_operations_complete),
 		remote_test(ep_disconnect__any_way__one_disconnected_per_side),
 	};

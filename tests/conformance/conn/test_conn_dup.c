@@ -211,24 +211,6 @@ static void ep_dup_connect__bad_handle__invalid_handle(void **state)
 	dt_no_event(dup.f->listener.evd);
 }
 
-/* EP-DUPCONN-11 GEN-17: connected, but of another instance */
-static void ep_dup_connect__like_one_of_another_instance__invalid_handle(void **state)
-{
-	struct conn_fixture *f = *state;
-	struct dt_ia other;
-	struct dt_ep foreign;
-
-	dt_ia_open(&other);
-	dt_ep_create(&other, other.pz, NULL, &foreign);
-	dt_connect(&other, foreign.ep, f->listener.qual);
-	dt_ok(dat_cr_accept(dt_request(&f->listener), f->b.ep, 0, NULL));
-	dt_expect_conn(foreign.conn, foreign.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_fails_with(dup_plain(f->a.ep, foreign.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_UNCONNECTED);
-	dt_stays_empty(f->listener.evd);
-	dt_ia_abort(&other);
-}
-
 /* EP-DUPCONN-07 EP-DUPCONN-09 */
 static void ep_dup_connect__like_one_not_connected__invalid_state(void **state)
 {
@@ -262,34 +244,6 @@ static void ep_dup_connect__like_one_not_connected__invalid_state(void **state)
 	dt_expect_conn(dup.f->a.conn, dup.f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	check_refused(&dup, dup_plain(dup.c.ep, dup.f->a.ep),
 		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED));
-}
-
-/* EP-DUPCONN-08 EP-STATE-56 */
-static void ep_dup_connect__not_unconnected__invalid_state(void **state)
-{
-	struct dup_fixture dup;
-	DAT_RSP_HANDLE rsp;
-
-	dup_open(&dup, state);
-	dt_ok(dup_plain(dup.c.ep, dup.f->a.ep));
-	dt_fails_with(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_EP_ACTCONNPENDING);
-	dup_accept(&dup);
-	dt_fails_with(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_EP_CONNECTED);
-	assert_int_equal(dt_ep_state(dup.c.ep), DAT_EP_STATE_CONNECTED);
-	dt_ok(dat_ep_disconnect(dup.c.ep, DAT_CLOSE_ABRUPT_FLAG));
-	dt_expect_conn(dup.c.conn, dup.c.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	dt_fails_with(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_EP_DISCONNECTED);
-	dt_ok(dat_ep_reset(dup.c.ep));
-	dt_ok(dat_rsp_create(dup.f->ia.ia, dt_unused_qual(), dup.c.ep, dup.f->listener.evd, &rsp));
-	dt_fails_with(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_EP_RESERVED);
-	assert_int_equal(dt_ep_state(dup.c.ep), DAT_EP_STATE_RESERVED);
-	dt_ok(dat_rsp_free(rsp));
-	conn_stays_quiet(&dup.c);
-	dt_no_event(dup.f->listener.evd);
 }
 
 /* EP-DUPCONN-18 */
@@ -341,9 +295,7 @@ int main(void)
 		conn_test(ep_dup_connect__like_a_passive_one__non_peer_rejected),
 		conn_test(ep_dup_connect__bad_argument__refused_without_effect),
 		conn_test(ep_dup_connect__bad_handle__invalid_handle),
-		conn_test(ep_dup_connect__like_one_of_another_instance__invalid_handle),
 		conn_test(ep_dup_connect__like_one_not_connected__invalid_state),
-		conn_test(ep_dup_connect__not_unconnected__invalid_state),
 		conn_test(ep_dup_connect__no_zone_or_evd__refused),
 		conn_test(ep_dup_connect__no_descriptors__insufficient_resources),
 	};

@@ -180,26 +180,6 @@ static void connection_end__peer_disconnects_or_frees__disconnected(void **state
 	}
 }
 
-/* CONN-EVT-33 IA-CLOSE-12 */
-static void connection_end__peer_closed_its_ia__disconnected(void **state)
-{
-	struct conn_fixture *f = *state;
-	struct dt_ia other;
-	struct dt_ep peer;
-
-	dt_ia_open(&other);
-	dt_ep_create(&other, other.pz, NULL, &peer);
-	dt_connect(&other, peer.ep, f->listener.qual);
-	dt_ok(dat_cr_accept(dt_request(&f->listener), f->b.ep, 0, NULL));
-	dt_expect_conn(peer.conn, peer.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 1);
-	dt_ia_abort(&other);
-	conn_expect_failure(&f->b, DAT_CONNECTION_EVENT_DISCONNECTED);
-	conn_expect_flushes(&f->b, 1, 1);
-	conn_stays_quiet(&f->b);
-}
-
 static DAT_RETURN post_write(struct conn_fixture *f, const DAT_RMR_TRIPLET *to)
 {
 	DAT_LMR_TRIPLET seg = dt_seg(&f->buf, CONN_A_SENDS_AT, 8);
@@ -213,66 +193,6 @@ static void break_bounds(struct conn_fixture *f)
 	DAT_RMR_TRIPLET to = dt_rseg(&f->buf, f->buf.len - 4, 8);
 
 	dt_ok(post_write(f, &to));
-}
-
-static void break_key(struct conn_fixture *f)
-{
-	DAT_RMR_TRIPLET to = dt_rseg(&f->buf, 0, 8);
-
-	to.rmr_context ^= 0x00100000;
-	dt_ok(post_write(f, &to));
-}
-
-static void break_privilege(struct conn_fixture *f)
-{
-	struct dt_buf closed;
-	DAT_RMR_TRIPLET to;
-
-	dt_lmr_create(&f->ia, f->ia.pz, f->buf.p, f->buf.len,
-		      DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG |
-			      DAT_MEM_PRIV_REMOTE_READ_FLAG,
-		      &closed);
-	to = dt_rseg(&closed, 0, 8);
-	dt_ok(post_write(f, &to));
-}
-
-static void break_length(struct conn_fixture *f)
-{
-	DAT_LMR_TRIPLET small = dt_seg(&f->buf, CONN_B_RECEIVES_AT, 16);
-	DAT_LMR_TRIPLET seg = dt_seg(&f->buf, CONN_A_SENDS_AT, 17);
-
-	dt_ok(dat_ep_post_recv(f->b.ep, 1, &small, dt_cookie(5), DAT_COMPLETION_DEFAULT_FLAG));
-	dt_ok(dat_ep_post_send(f->a.ep, 1, &seg, dt_cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
-}
-
-/* CONN-EVT-36 CONN-EVT-40 CONN-EVT-50 EP-STATE-41 EP-STATE-50 CONN-EVT-35 CONN-EVT-07 */
-static void connection_end__violation__broken_on_both(void **state)
-{
-	void (*const ways[])(struct conn_fixture * f) = {break_bounds, break_key, break_privilege,
-							 break_length};
-	struct conn_fixture *f = *state;
-
-	for (size_t i = 0; i < COUNT_OF(ways); i++) {
-		const DAT_DTO_COMPLETION_STATUS status = ways[i] == break_length
-								 ? DAT_DTO_ERR_REMOTE_RESPONDER
-								 : DAT_DTO_ERR_REMOTE_ACCESS;
-
-		conn_link(f, &f->a, &f->b);
-		conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 9);
-		ways[i](f);
-		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_BROKEN);
-		dt_expect_dto(f->a.request, f->a.ep, 1, status, DT_ANY_LEN);
-		conn_expect_flushes(&f->a, 9, 1);
-		conn_expect_failure(&f->b, DAT_CONNECTION_EVENT_BROKEN);
-		dt_drain(f->b.recv);
-		conn_stays_quiet(&f->a);
-		conn_stays_quiet(&f->b);
-		dt_no_event(f->ia.async);
-		dt_ok(dat_ep_reset(f->a.ep));
-		dt_ok(dat_ep_reset(f->b.ep));
-	}
-	conn_link(f, &f->a, &f->b);
-	conn_transfer(f, &f->a, &f->b);
 }
 
 /* CONN-EVT-41 CONN-EVT-06: on one EVD the failed completion precedes BROKEN */
@@ -297,25 +217,6 @@ static void connection_end__error_on_one_evd__completion_first(void **state)
 		dt_ok(dat_ep_reset(f->a.ep));
 		dt_ok(dat_ep_reset(f->b.ep));
 	}
-}
-
-/* EP-STATE-55 DTO-103: another connection on the same EVDs and memory continues */
-static void connection_end__violation__other_connection_unaffected(void **state)
-{
-	struct conn_fixture *f = *state;
-	struct dt_ep c = f->a, d = f->b;
-
-	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, c.recv, c.request, c.conn, NULL, &c.ep));
-	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, d.recv, d.request, d.conn, NULL, &d.ep));
-	conn_link(f, &f->a, &f->b);
-	conn_link(f, &c, &d);
-	break_bounds(f);
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_BROKEN);
-	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_BROKEN);
-	dt_drain(f->a.request);
-	conn_transfer(f, &c, &d);
-	assert_int_equal(dt_ep_state(c.ep), DAT_EP_STATE_CONNECTED);
-	assert_int_equal(dt_ep_state(d.ep), DAT_EP_STATE_CONNECTED);
 }
 
 /* --- overflow --- */
@@ -402,10 +303,7 @@ int main(void)
 		conn_test(connection_events__after_private_data__size_0),
 		conn_test(connection_events__thread_waits__woken),
 		conn_test(connection_end__peer_disconnects_or_frees__disconnected),
-		conn_test(connection_end__peer_closed_its_ia__disconnected),
-		conn_test(connection_end__violation__broken_on_both),
 		conn_test(connection_end__error_on_one_evd__completion_first),
-		conn_test(connection_end__violation__other_connection_unaffected),
 		conn_test(connection_event__evd_full__overflow_and_state_changes),
 		conn_test(completion_event__evd_full__overflow),
 	};

@@ -381,92 +381,6 @@ static void ep_connect__no_descriptors__insufficient_resources(void **state)
 
 /* --- states --- */
 
-static void check_refused_in(struct conn_fixture *f, struct dt_ep *ep, DAT_EP_STATE expected)
-{
-	const struct conn_args args = conn_args_of(f);
-
-	assert_int_equal(dt_ep_state(ep->ep), expected);
-	dt_returns(conn_try(ep->ep, &args), dt_state_error(expected));
-	assert_int_equal(dt_ep_state(ep->ep), expected);
-	conn_no_events(ep);
-	dt_stays_empty(f->listener.evd);
-}
-
-/* EP-CONNECT-37 EP-STATE-56 (ACTIVE_CONNECTION_PENDING, CONNECTED, DISCONNECTED) */
-static void ep_connect__active_states__invalid_state(void **state)
-{
-	struct conn_fixture *f = *state;
-	DAT_CR_HANDLE cr;
-
-	dt_connect(&f->ia, f->a.ep, f->listener.qual);
-	cr = dt_request(&f->listener);
-	check_refused_in(f, &f->a, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
-	dt_ok(dat_cr_accept(cr, f->b.ep, 0, NULL));
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	check_refused_in(f, &f->a, DAT_EP_STATE_CONNECTED);
-	check_refused_in(f, &f->b, DAT_EP_STATE_CONNECTED);
-	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_ABRUPT_FLAG));
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	check_refused_in(f, &f->a, DAT_EP_STATE_DISCONNECTED);
-	check_refused_in(f, &f->b, DAT_EP_STATE_DISCONNECTED);
-}
-
-/* EP-CONNECT-37 EP-STATE-56 (RESERVED, PASSIVE_CONNECTION_PENDING) */
-static void ep_connect__passive_states__invalid_state(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL qual = dt_unused_qual();
-	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG);
-	DAT_RSP_HANDLE rsp;
-	DAT_CR_HANDLE cr;
-
-	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp));
-	check_refused_in(f, &f->b, DAT_EP_STATE_RESERVED);
-	dt_connect(&f->ia, f->a.ep, qual);
-	cr = conn_request(evd);
-	check_refused_in(f, &f->b, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-	dt_ok(dat_cr_reject(cr));
-	dt_ok(dat_rsp_free(rsp));
-}
-
-/* EP-CONNECT-37 EP-STATE-56 (TENTATIVE_CONNECTION_PENDING) */
-static void ep_connect__tentative__invalid_state(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG);
-	const struct conn_args args = conn_args_of(f);
-	DAT_CONN_QUAL qual;
-	DAT_PSP_HANDLE psp;
-	DAT_EP_HANDLE offered;
-	DAT_CR_HANDLE cr;
-	DAT_EP_PARAM param = {.connect_evd_handle = f->b.conn, .pz_handle = f->ia.pz};
-
-	dt_ok(dat_psp_create_any(f->ia.ia, &qual, evd, DAT_PSP_PROVIDER_FLAG, &psp));
-	dt_connect(&f->ia, f->a.ep, qual);
-	cr = conn_request(evd);
-	offered = conn_cr_query(cr).local_ep_handle;
-	dt_ok(dat_ep_modify(offered, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE,
-			    &param));
-	dt_fails_with(conn_try(offered, &args), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_EP_TENTCONNPENDING);
-	assert_int_equal(dt_ep_state(offered), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
-	dt_stays_empty(f->listener.evd);
-	dt_ok(dat_cr_reject(cr));
-}
-
-/* EP-CONNECT-37 EP-STATE-56 (DISCONNECT_PENDING) */
-static void ep_connect__disconnect_pending__invalid_state(void **state)
-{
-	struct conn_fixture *f = *state;
-
-	conn_link(f, &f->a, &f->b);
-	conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, 1); /* waits for a Receive */
-	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	check_refused_in(f, &f->a, DAT_EP_STATE_DISCONNECT_PENDING);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,10 +396,6 @@ int main(void)
 		conn_test(ep_connect__no_zone__invalid_state),
 		conn_test(ep_connect__no_connect_evd__invalid_handle),
 		conn_test(ep_connect__no_descriptors__insufficient_resources),
-		conn_test(ep_connect__active_states__invalid_state),
-		conn_test(ep_connect__passive_states__invalid_state),
-		conn_test(ep_connect__tentative__invalid_state),
-		conn_test(ep_connect__disconnect_pending__invalid_state),
 	};
 
 	return cmocka_run_group_tests_name("ep_connect", tests, NULL, NULL);

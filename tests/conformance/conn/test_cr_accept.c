@@ -77,30 +77,6 @@ static void cr_accept__late__works(void **state)
 	expect_link(f);
 }
 
-/* CR-ACCEPT-23 EP-STATE-68 CR-ACCEPT-24 */
-static void cr_accept__receives_posted_before__first_messages(void **state)
-{
-	struct conn_fixture *f = *state;
-	DAT_CR_HANDLE cr;
-
-	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 1);
-	cr = request_connection(f);
-	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 2);
-	conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 3);
-	dt_ok(dat_cr_accept(cr, f->b.ep, 0, NULL));
-	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 4);
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	for (uint64_t i = 1; i <= 3; i++)
-		conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, i);
-	dt_expect_dto(f->b.recv, f->b.ep, 1, DAT_DTO_SUCCESS, CONN_BUF_LEN);
-	/* ESTABLISHED was queued before */
-	assert_int_equal(dt_event_poll(f->b.conn).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
-	conn_post_send(f->b.ep, &f->buf, CONN_B_SENDS_AT, 9);
-	dt_expect_dto(f->b.recv, f->b.ep, 2, DAT_DTO_SUCCESS, CONN_BUF_LEN);
-	dt_expect_dto(f->b.recv, f->b.ep, 4, DAT_DTO_SUCCESS, CONN_BUF_LEN);
-	dt_expect_dto(f->a.recv, f->a.ep, 3, DAT_DTO_SUCCESS, CONN_BUF_LEN);
-}
-
 /* CR-ACCEPT-24 CONN-EVT-58 CONN-EVT-23: on one EVD, while the peer sends as soon as it can */
 static void cr_accept__messages_at_once__established_first(void **state)
 {
@@ -430,7 +406,6 @@ int main(void)
 		conn_test(cr_accept__plain__connects_that_ep),
 		conn_test(cr_accept__done__request_invalid),
 		conn_test(cr_accept__late__works),
-		conn_test(cr_accept__receives_posted_before__first_messages),
 		conn_test(cr_accept__messages_at_once__established_first),
 		conn_test(cr_accept__bad_argument__request_stays),
 		conn_test(cr_accept__bad_request__invalid_handle),

@@ -160,32 +160,6 @@ static void cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named(v
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 }
 
-/* COMPAT-05 CONN-GEN-08 CR-HANDOFF-06: also for RSPs, whose endpoints identify them */
-static void cr_handoff__rsps_alike_in_the_low_half__arrives_at_the_one_named(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL qual = dt_unused_qual();
-	const DAT_CONN_QUAL other = qual ^ UINT64_C(1) << 61;
-	const struct request request = request_connection(f, DAT_TIMEOUT_INFINITE);
-	DAT_CR_ARRIVAL_EVENT_DATA data;
-	DAT_RSP_HANDLE rsp[2];
-	struct dt_ep c;
-
-	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
-	dt_ok(dat_rsp_create(f->ia.ia, other, c.ep, f->listener.evd, &rsp[0]));
-	dt_fails_with(dat_cr_handoff(request.cr, qual), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, f->listener.evd, &rsp[1]));
-	dt_ok(dat_cr_handoff(request.cr, qual));
-	data = expect_handed(f, f->listener.evd, &request);
-	assert_ptr_equal(data.sp_handle.rsp_handle, rsp[1]);
-	assert_ptr_equal(conn_cr_query(data.cr_handle).local_ep_handle, f->b.ep);
-	assert_int_equal(dt_ep_state(c.ep), DAT_EP_STATE_RESERVED);
-	dt_ok(dat_cr_reject(data.cr_handle));
-	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
-	dt_ok(dat_rsp_free(rsp[0]));
-	dt_ok(dat_rsp_free(rsp[1]));
-}
-
 /* CR-HANDOFF-06 CR-HANDOFF-07 EP-STATE-47 */
 static void cr_handoff__between_points_with_eps__old_released_new_reserved(void **state)
 {
@@ -312,7 +286,6 @@ int main(void)
 		conn_test(cr_handoff__not_answered__timeout_keeps_running),
 		conn_test(cr_handoff__to_an_rsp__new_request_has_its_ep),
 		conn_test(cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named),
-		conn_test(cr_handoff__rsps_alike_in_the_low_half__arrives_at_the_one_named),
 		conn_test(cr_handoff__between_points_with_eps__old_released_new_reserved),
 		conn_test(cr_handoff__to_its_own_qualifier__new_request),
 		conn_test(cr_handoff__no_room_or_no_listener__request_unchanged),

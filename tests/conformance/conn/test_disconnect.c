@@ -263,26 +263,6 @@ static void ep_disconnect__completion_pending__aborts(void **state)
 	remote_link_passive(r);
 }
 
-/* EP-FREE-18 EP-FREE-06 CONN-EVT-26 */
-static void ep_free__completion_pending__active_side_notified(void **state)
-{
-	struct remote_fixture *r = *state;
-	struct conn_fixture *f = r->f;
-	DAT_EVENT_NUMBER number;
-
-	accept_from_stopped(r);
-	dt_ok(dat_ep_free(f->b.ep));
-	f->b.ep = DAT_HANDLE_NULL;
-	dt_peer_continue(&r->peer);
-	number = (DAT_EVENT_NUMBER)remote_do(&r->peer, REMOTE_EVENT, 0, 0);
-	if (number == DAT_CONNECTION_EVENT_ESTABLISHED)
-		remote_expect(&r->peer, DAT_CONNECTION_EVENT_DISCONNECTED);
-	else
-		assert_int_equal(number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	remote_do(&r->peer, REMOTE_QUIET, 0, 0);
-	conn_stays_quiet(&f->b);
-}
-
 /* EP-CONNECT-37 EP-DUPCONN-08 EP-STATE-56 EP-STATE-62 (COMPLETION_PENDING) CR-ACCEPT-01 */
 static void ep_connect__completion_pending__invalid_state(void **state)
 {
@@ -392,7 +372,6 @@ int main(void)
 		conn_test(ep_disconnect__active_pending__aborts),
 		conn_test(ep_disconnect__right_after_connect__one_event),
 		remote_test(ep_disconnect__completion_pending__aborts),
-		remote_test(ep_free__completion_pending__active_side_notified),
 		remote_test(ep_connect__completion_pending__invalid_state),
 		remote_test(ep_disconnect__peer_stopped__abrupt_ends_within_1_s),
 		remote_test(ep_disconnect__peer_stopped__graceful_waits),

@@ -153,32 +153,6 @@ static void ep_disconnect__graceful_willing_peer__all_succeed(void **state)
 	conn_stays_quiet(&f->b);
 }
 
-/* EP-DISC-17 EP-STATE-65 EP-STATE-64 */
-static void ep_post__disconnect_pending__requests_refused(void **state)
-{
-	struct conn_fixture *f = *state;
-	DAT_LMR_TRIPLET seg = dt_seg(&f->buf, 0, 8);
-	const DAT_RMR_TRIPLET rseg = dt_rseg(&f->buf, 64, 8);
-	const DAT_DTO_COOKIE cookie = dt_cookie(1);
-
-	begin_graceful(f);
-	dt_fails_with(dat_ep_post_send(f->a.ep, 1, &seg, cookie, DAT_COMPLETION_DEFAULT_FLAG),
-		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING);
-	dt_fails_with(
-		dat_ep_post_rdma_read(f->a.ep, 1, &seg, cookie, &rseg, DAT_COMPLETION_DEFAULT_FLAG),
-		DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING);
-	dt_fails_with(dat_ep_post_rdma_write(f->a.ep, 1, &seg, cookie, &rseg,
-					     DAT_COMPLETION_DEFAULT_FLAG),
-		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING);
-	dt_ok(dat_ep_post_recv(f->a.ep, 1, &seg, dt_cookie(302), DAT_COMPLETION_DEFAULT_FLAG));
-	post_recvs(f, &f->b, 200, OPS);
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	conn_expect_flushes(&f->a, 300, 3);
-	for (uint64_t i = 0; i < OPS; i++)
-		dt_expect_dto(f->a.request, f->a.ep, 100 + i, DAT_DTO_SUCCESS, DT_ANY_LEN);
-	conn_stays_quiet(&f->a);
-}
-
 /* EP-DISC-18 EP-STATE-37 EP-DISC-41 */
 static void ep_disconnect__abrupt_while_graceful__ends_now(void **state)
 {
@@ -211,29 +185,6 @@ static void ep_disconnect__graceful_twice__no_effect(void **state)
 		dt_expect_dto(f->a.request, f->a.ep, 100 + i, DAT_DTO_SUCCESS, DT_ANY_LEN);
 	conn_expect_flushes(&f->a, 300, 2);
 	conn_stays_quiet(&f->a);
-}
-
-/* EP-STATE-40 EP-DISC-41 */
-static void ep_disconnect__peer_disconnects_while_graceful__one_event(void **state)
-{
-	static const DAT_CLOSE_FLAGS flags[] = {DAT_CLOSE_ABRUPT_FLAG, DAT_CLOSE_GRACEFUL_FLAG};
-	struct conn_fixture *f = *state;
-
-	for (size_t i = 0; i < COUNT_OF(flags); i++) {
-		struct tally sent = {.next = 100};
-
-		begin_graceful(f);
-		dt_ok(dat_ep_disconnect(f->b.ep, flags[i]));
-		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_DISCONNECTED);
-		tally_evd(&sent, f->a.request, OPS);
-		assert_int_equal(sent.failed, OPS);
-		conn_expect_flushes(&f->a, 300, 2);
-		conn_expect_failure(&f->b, DAT_CONNECTION_EVENT_DISCONNECTED);
-		conn_stays_quiet(&f->a);
-		conn_stays_quiet(&f->b);
-		dt_ok(dat_ep_reset(f->a.ep));
-		dt_ok(dat_ep_reset(f->b.ep));
-	}
 }
 
 /* EP-DISC-13: RDMA is carried out before the end too */
@@ -330,10 +281,8 @@ int main(void)
 		conn_test(ep_disconnect__abrupt_with_work__each_completes_once),
 		conn_test(ep_disconnect__abrupt_not_started__flushed),
 		conn_test(ep_disconnect__graceful_willing_peer__all_succeed),
-		conn_test(ep_post__disconnect_pending__requests_refused),
 		conn_test(ep_disconnect__abrupt_while_graceful__ends_now),
 		conn_test(ep_disconnect__graceful_twice__no_effect),
-		conn_test(ep_disconnect__peer_disconnects_while_graceful__one_event),
 		conn_test(ep_disconnect__graceful_with_rdma__data_there),
 		conn_test(ep_disconnect__graceful_after_sends__messages_come_first),
 		conn_test(ep_disconnect__one_evd_for_all__disconnected_is_last),

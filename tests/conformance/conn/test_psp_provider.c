@@ -223,24 +223,6 @@ static void psp_free__offer_open__ep_stays(void **state)
 	}
 }
 
-/* IA-CLOSE-06: an unanswered offer does not delay a close */
-static void ia_close__offer_open__graceful_close_works(void **state)
-{
-	struct conn_fixture *f = *state;
-	struct dt_ia other;
-	struct dt_listener listener = {0};
-
-	dt_ia_open(&other);
-	listener.evd = dt_evd_create(&other, 4, DAT_EVD_CR_FLAG);
-	dt_ok(dat_psp_create_any(other.ia, &listener.qual, listener.evd, DAT_PSP_PROVIDER_FLAG,
-				 &listener.psp));
-	dt_connect(&f->ia, f->a.ep, listener.qual);
-	dt_request(&listener);
-	dt_unlisten(&listener);
-	dt_ia_close(&other);
-	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-}
-
 /*
  * PSP-CREATE-06 PSP-CREATE-27: there is no room for the event; the endpoint created for it is freed
  * too
@@ -307,7 +289,6 @@ int main(void)
 		conn_test(cr_reject__provider_ep__freed),
 		conn_test(cr_accept__provider_ep_not_configured__refused_then_works),
 		conn_test(psp_free__offer_open__ep_stays),
-		conn_test(ia_close__offer_open__graceful_close_works),
 		conn_test(psp_provider__evd_full__refused_and_no_endpoint_left),
 		conn_test(psp_provider__no_endpoint_left__refused_until_one_is_free),
 	};

@@ -88,32 +88,6 @@ static void psp_create__bad_handle__invalid_handle(void **state)
 	dt_ia_abort(&other);
 }
 
-/* EP-CREATE-75 EP-CREATE-83: requests may not share an EVD with solicited completions */
-static void psp_create__evd_has_solicited_stream__invalid_parameter(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG);
-	DAT_CONN_QUAL qual;
-	DAT_PSP_HANDLE psp;
-	DAT_RSP_HANDLE rsp;
-	DAT_EP_HANDLE ep;
-	DAT_EP_ATTR attr;
-
-	dt_ep_attr(&f->ia, &attr);
-	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-	attr.max_request_dtos = 0;
-	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, DAT_HANDLE_NULL, f->b.conn, &attr, &ep));
-	for (size_t way = 0; way < COUNT_OF(creators); way++)
-		dt_fails_with(creators[way](f, evd, DAT_PSP_CONSUMER_FLAG, &qual, &psp),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	qual = dt_unused_qual();
-	dt_fails_with(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG4);
-	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
-	dt_ok(dat_ep_free(ep));
-	dt_ok(dat_psp_create(f->ia.ia, qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
-}
-
 /* PSP-CREATE-21 PSP-CRANY-13 */
 static void psp_create__no_descriptors__insufficient_resources(void **state)
 {
@@ -139,7 +113,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		conn_test(psp_create__bad_parameter__invalid_parameter),
 		conn_test(psp_create__bad_handle__invalid_handle),
-		conn_test(psp_create__evd_has_solicited_stream__invalid_parameter),
 		conn_test(psp_create__no_descriptors__insufficient_resources),
 	};
 

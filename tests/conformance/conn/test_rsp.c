@@ -307,25 +307,6 @@ static void rsp__evd_full_and_ep_once_supplied__ep_still_reserved(void **state)
 	check_evd_full(f, &supplied);
 }
 
-/* EP-STATE-82 EVD-FREE-12: the request cannot be answered */
-static void evd_free__holds_the_request_of_an_rsp__ep_released(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 4, DAT_EVD_CR_FLAG);
-	const DAT_CONN_QUAL qual = dt_unused_qual();
-	DAT_RSP_HANDLE rsp;
-
-	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp));
-	dt_connect(&f->ia, f->a.ep, qual);
-	conn_await_state(f->b.ep, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-	dt_ok(dat_rsp_free(rsp));
-	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-	dt_ok(dat_evd_free(evd));
-	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
-	conn_stays_quiet(&f->b);
-}
-
 /* --- refused creation --- */
 
 static DAT_RETURN create_with_ia(DAT_HANDLE handle, void *arg)
@@ -477,7 +458,6 @@ int main(void)
 		conn_test(rsp__exists__evd_in_use),
 		conn_test(rsp__evd_full__request_refused_and_still_listening),
 		conn_test(rsp__evd_full_and_ep_once_supplied__ep_still_reserved),
-		conn_test(evd_free__holds_the_request_of_an_rsp__ep_released),
 		conn_test(rsp_create__bad_handle__invalid_handle),
 		conn_test(rsp_create__ep_not_unconnected__invalid_state),
 		conn_test(rsp_create__bad_parameter__refused),

@@ -180,31 +180,6 @@ static void post_recv__after_a_failure__never_succeeds(void **state)
 	expect_broken(rig);
 }
 
-/* CONN-EVT-41 DTO-65: on a shared EVD the failed completion precedes BROKEN */
-static void post__failure_on_shared_evd__completion_before_broken(void **state)
-{
-	struct rig *rig = *state;
-	const DAT_EVD_FLAGS all = DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG;
-	const DAT_EVD_HANDLE evd = dt_evd_create(&rig->ia, 64, all);
-	DAT_EVENT event;
-
-	rig->a = (struct dt_ep){.recv = evd, .request = evd, .conn = evd};
-	dt_ok(dat_ep_create(rig->ia.ia, rig->ia.pz, evd, evd, evd, &rig->attr_a, &rig->a.ep));
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &rig->b);
-	dt_ep_link(&rig->ia, &rig->a, &rig->b);
-	post_recv(&rig->a, dt_seg(&rig->x, 0, 8), 1);
-	post_write(&rig->a, dt_seg(&rig->x, 0, 2), dt_rseg(&rig->y, RIG_LEN - 1, 2), 2, 0);
-	event = dt_event(evd);
-	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
-	if (event.event_data.dto_completion_event_data.user_cookie.as_64 == 2) {
-		expect_recv_flushed(&rig->a, 1);
-	} else {
-		assert_true(event.event_data.dto_completion_event_data.user_cookie.as_64 == 1);
-		expect_request(&rig->a, 2, DAT_DTO_ERR_REMOTE_ACCESS);
-	}
-	expect_ended(&rig->a, DAT_CONNECTION_EVENT_BROKEN);
-}
-
 #define STORM_ROUNDS 20
 
 struct storm {
@@ -361,7 +336,6 @@ int main(void)
 		rig_test(post__after_the_end__flushed_after_earlier_ones),
 		rig_test(post__after_a_failure__never_succeeds),
 		rig_test(post_recv__after_a_failure__never_succeeds),
-		rig_test_bare(post__failure_on_shared_evd__completion_before_broken),
 		rig_test_bare(ep_disconnect__under_traffic__each_post_completes_once),
 		rig_test_bare(ep_disconnect__event_taken__memory_unchanged),
 		cmocka_unit_test_setup(post_send__receiver_not_ready_limit__connection_breaks,

@@ -58,29 +58,6 @@ static void post_send__long_stream__received_in_order(void **state)
 	expect_quiet(&rig->b);
 }
 
-/* DTO-34 DTO-35 DTO-36: large and small messages alternate, all posted at once */
-static void post_send__mixed_sizes__keep_their_order(void **state)
-{
-	struct rig *rig = *state;
-
-	for (unsigned round = 0; round < 20; round++) {
-		memset(rig->y.p, RIG_FILL, RIG_LEN);
-		for (size_t i = 0; i < COUNT_OF(mixed); i++) {
-			post_send(&rig->a, dt_seg(&rig->x, 7 * i + round, mixed[i]), i, 0);
-			if (round % 2) /* a Receive is posted before the message, or after it */
-				post_recv(&rig->b, dt_seg(&rig->y, 0, RIG_LEN), i);
-		}
-		for (size_t i = 0; i < COUNT_OF(mixed); i++) {
-			if (round % 2 == 0)
-				post_recv(&rig->b, dt_seg(&rig->y, 0, RIG_LEN), i);
-			expect_received(&rig->b, i, mixed[i]);
-			expect_sent(&rig->a, i, mixed[i]);
-			if (round % 2 == 0)
-				assert_memory_equal(rig->y.p, rig->x.p + 7 * i + round, mixed[i]);
-		}
-	}
-}
-
 /*
  * EP-RDMAR-36 DTO-37 DTO-42 DTO-43 DTO-119: one queue with requests of all kinds, delayed by its
  * first Send
@@ -360,7 +337,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(post_send__long_stream__received_in_order),
-		rig_test(post_send__mixed_sizes__keep_their_order),
 		rig_test(post__all_kinds_mixed__complete_in_posting_order),
 		rig_test(post_send__after_writes__data_are_visible),
 		rig_test(post_rdma_write__same_bytes_twice__later_data_remain),

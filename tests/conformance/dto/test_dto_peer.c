@@ -93,44 +93,6 @@ static void post__peer_stopped__returns(void **state)
 	rig_end(rig);
 }
 
-/* Is stopped while it is idle. */
-static void idle_child(struct dt_peer *peer, void *arg)
-{
-	struct far_end far;
-
-	(void)arg;
-	far_end_open(peer, &far, 4096);
-	dt_peer_sync(peer);
-	dt_peer_sync(peer);
-	dt_ia_abort(&far.ia);
-}
-
-/* EP-DISC-40 EP-FREE-29 DTO-53 DTO-73: an abrupt disconnect flushes requests to a stopped peer */
-static void ep_disconnect__peer_stopped__flushes(void **state)
-{
-	struct rig *rig = *state;
-	struct dt_peer peer;
-
-	dt_peer_start(&peer, idle_child, NULL);
-	rig_begin(rig);
-	far_connect(rig, &peer);
-	dt_peer_sync(&peer);
-	dt_peer_stop(&peer);
-	post_recv(&rig->a, dt_seg(&rig->x, 0, 8), 1);
-	post_send(&rig->a, dt_seg(&rig->x, 0, 8), 2, 0);
-	post_send(&rig->a, dt_seg(&rig->x, 0, 60000), 3, DAT_COMPLETION_SUPPRESS_FLAG);
-	dt_ok(dat_ep_disconnect(rig->a.ep, DAT_CLOSE_ABRUPT_FLAG));
-	expect_ended(&rig->a, DAT_CONNECTION_EVENT_DISCONNECTED);
-	expect_recv_flushed(&rig->a, 1);
-	expect_request(&rig->a, 2, DAT_DTO_ERR_FLUSHED);
-	expect_request(&rig->a, 3, DAT_DTO_ERR_FLUSHED);
-	dt_ok(dat_ep_free(rig->a.ep));
-	dt_peer_continue(&peer);
-	dt_peer_sync(&peer);
-	dt_peer_join(&peer);
-	rig_end(rig);
-}
-
 /* --- a peer that dies --- */
 
 static void sleeping_child(struct dt_peer *peer, void *arg)
@@ -317,7 +279,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		peer_test(post__peer_stopped__returns),
-		peer_test(ep_disconnect__peer_stopped__flushes),
 		peer_test(post_send__peer_killed__transport_error_or_flush),
 		peer_test(post_rdma__peer_killed__breaks),
 		peer_test(post__context_of_another_process__refused),

@@ -292,21 +292,6 @@ static void post__unsignalled_on_the_other_queue__invalid_parameter(void **state
 	rig_works(rig);
 }
 
-/* EP-RECV-22 EP-RECV-23 EP-RECV-24 */
-static void post_recv__flag_of_requests__invalid_parameter(void **state)
-{
-	struct rig *rig = *state;
-	static const DAT_COMPLETION_FLAGS bad[] = {DAT_COMPLETION_SUPPRESS_FLAG,
-						   DAT_COMPLETION_BARRIER_FENCE_FLAG,
-						   DAT_COMPLETION_SOLICITED_WAIT_FLAG};
-	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
-
-	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		dto_refused(rig, DTO_RECV, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), 1,
-			    &seg, NULL, bad[i]);
-	rig_works(rig);
-}
-
 /*
  * EP-RECV-22 EP-RECV-23 EP-RECV-24 EP-SEND-26 EP-RDMAR-27 EP-RDMAW-28: UNSIGNALLED allows no other
  * flag
@@ -386,7 +371,6 @@ int main(void)
 		rig_test(post__threshold_or_undefined_flag__invalid_parameter),
 		rig_test(post__unsignalled_on_plain_endpoint__invalid_parameter),
 		rig_test_bare(post__unsignalled_on_the_other_queue__invalid_parameter),
-		rig_test(post_recv__flag_of_requests__invalid_parameter),
 		rig_test_bare(post__bad_flag_on_unsignalled_endpoint__invalid_parameter),
 		rig_test(post_rdma__destination_too_small__length_error),
 		rig_test(post__not_an_endpoint__invalid_handle),

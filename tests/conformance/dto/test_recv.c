@@ -36,23 +36,6 @@ static void post_recv__segments__filled_in_order(void **state)
 	}
 }
 
-/* EP-RECV-08: equal cookies are allowed; the events report length and endpoint */
-static void post_recv__equal_cookies__each_completes(void **state)
-{
-	struct rig *rig = *state;
-
-	for (size_t i = 0; i < 5; i++)
-		post_recv(&rig->b, dt_seg(&rig->y, 100 * i, 100), 7);
-	for (size_t i = 0; i < 5; i++)
-		post_send(&rig->a, dt_seg(&rig->x, 0, 10 * i), 8, 0);
-	for (size_t i = 0; i < 5; i++) {
-		expect_received(&rig->b, 7, 10 * i);
-		expect_sent(&rig->a, 8, 10 * i);
-	}
-	dt_stays_empty(rig->b.recv);
-	dt_no_event(rig->a.request);
-}
-
 /*
  * EP-RECV-13 EP-RECV-14 EP-RECV-19: a Receive completes only when a message arrives, then on the
  * recv EVD
@@ -175,7 +158,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(post_recv__segments__filled_in_order),
-		rig_test(post_recv__equal_cookies__each_completes),
 		rig_test(post_recv__no_message__stays_posted),
 		rig_test(post_recv__completion_taken__buffer_is_free),
 		rig_test_bare(post_recv__message_too_long__length_error_breaks),

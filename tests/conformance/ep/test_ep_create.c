@@ -253,27 +253,6 @@ static void ep_create__srq_soft_hw__ignored(void **state)
 	}
 }
 
-/*
- * EP-CREATE-81: attributes returned by a query can be used for another endpoint, also after the
- * first is freed
- */
-static void ep_create__attributes_of_a_query__accepted(void **state)
-{
-	struct ep_lab *lab = *state;
-	DAT_EP_PARAM first, second;
-	struct dt_ep ep;
-
-	open_unconnected(lab);
-	first = ep_query(lab->ep.ep);
-	dt_ok(dat_ep_free(lab->ep.ep));
-	dt_ep_create(&lab->ia, lab->ia.pz, &first.ep_attr, &ep);
-	second = ep_query(ep.ep);
-	second.recv_evd_handle = first.recv_evd_handle;
-	second.request_evd_handle = first.request_evd_handle;
-	second.connect_evd_handle = first.connect_evd_handle;
-	ep_check_same_config(&first, &second);
-}
-
 /* EP-CREATE-38: the zeros of dtest; writes of two segments work too */
 static void ep_create__zero_sizes_and_rdma_iov__defaults_apply(void **state)
 {
@@ -481,7 +460,6 @@ int main(void)
 		ep_test(ep_create__one_evd_for_all__events_name_their_endpoint),
 		ep_test(ep_create__attributes_given__stored_unchanged),
 		ep_test(ep_create__srq_soft_hw__ignored),
-		ep_test(ep_create__attributes_of_a_query__accepted),
 		ep_test(ep_create__zero_sizes_and_rdma_iov__defaults_apply),
 		ep_test(ep_create__zero_rdma_reads__explicit),
 		ep_test(ep_create__no_named_attributes__pointer_ignored),

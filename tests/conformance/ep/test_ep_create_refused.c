@@ -329,22 +329,6 @@ static void ep_create__request_completion_flags__one_class_and_optional_bits(voi
 	dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 }
 
-/* EP-CREATE-64: as NetPIPE sets it */
-static void ep_create__suppress_as_attribute__default_post_completes(void **state)
-{
-	struct ep_lab *lab = *state;
-	struct dt_ia probe;
-	DAT_EP_ATTR attr;
-
-	dt_ia_open(&probe);
-	dt_ep_attr(&probe, &attr);
-	dt_ia_close(&probe);
-	attr.request_completion_flags = (DAT_COMPLETION_FLAGS)(SUPPRESS | SOLICITED | FENCE);
-	ep_lab_open_with(lab, DAT_EP_STATE_CONNECTED, &attr);
-	ep_check_traffic(&lab->ep, &lab->peer, &lab->buf);
-	ep_check_traffic(&lab->peer, &lab->ep, &lab->buf);
-}
-
 /* EP-CREATE-66: a threshold above one, as with the threshold flag */
 static void ep_create__default_flags__threshold_class(void **state)
 {
@@ -370,31 +354,6 @@ static void ep_create__default_flags__threshold_class(void **state)
 	dt_ok(dat_evd_wait(lab->ep.request, DT_WAIT_US, 2, &event, &nmore));
 }
 
-/* EP-CREATE-69: as many endpoints as the adapter allows */
-static void ep_create__more_than_max_eps__insufficient_resources(void **state)
-{
-	struct ep_lab *lab = *state;
-	DAT_RETURN ret = DAT_SUCCESS;
-	DAT_COUNT count = 0;
-	DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
-	DAT_EP_ATTR attr;
-
-	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	if (lab->ia.attr.max_eps > 20000)
-		skip(); /* the memory of the machine would be tested, not the adapter */
-	dt_ep_attr(&lab->ia, &attr);
-	attr.max_recv_dtos = 0;
-	attr.max_request_dtos = 0;
-	while (ret == DAT_SUCCESS && count <= lab->ia.attr.max_eps) {
-		ret = dat_ep_create(lab->ia.ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
-				    DAT_HANDLE_NULL, &attr, &ep);
-		count++;
-	}
-	dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
-	dt_ok(dat_ep_free(lab->ep.ep));
-	dt_ok(create(lab, lab->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, &attr));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,9 +368,7 @@ int main(void)
 		ep_test(ep_create__unknown_named_attributes__invalid_parameter),
 		ep_test(ep_create__recv_completion_flags__exactly_one_of_four),
 		ep_test(ep_create__request_completion_flags__one_class_and_optional_bits),
-		ep_test(ep_create__suppress_as_attribute__default_post_completes),
 		ep_test(ep_create__default_flags__threshold_class),
-		ep_test(ep_create__more_than_max_eps__insufficient_resources),
 	};
 
 	return cmocka_run_group_tests_name("ep_create_refused", tests, NULL, NULL);

@@ -192,65 +192,11 @@ static void evd__all_flags_and_software_events__takes_any_first_stream(void **st
 	}
 }
 
-/* Creates one endpoint whose streams share an EVD. */
-static DAT_RETURN create_shared(struct ep_lab *lab, DAT_COMPLETION_FLAGS recv,
-				DAT_COMPLETION_FLAGS request, bool share_request, bool share_conn)
-{
-	DAT_EVD_HANDLE evd = dt_evd_create(&lab->ia, 64, DAT_EVD_DEFAULT_FLAG);
-	DAT_EVD_HANDLE other = dt_evd_create(&lab->ia, 64, DAT_EVD_DEFAULT_FLAG);
-	DAT_EVD_HANDLE third = dt_evd_create(&lab->ia, 64, DAT_EVD_DEFAULT_FLAG);
-	DAT_EP_ATTR attr;
-	DAT_EP_HANDLE ep;
-	DAT_RETURN ret;
-
-	dt_ep_attr(&lab->ia, &attr);
-	attr.recv_completion_flags = recv;
-	attr.request_completion_flags = request;
-	ret = dat_ep_create(lab->ia.ia, lab->ia.pz, evd, share_request ? evd : other,
-			    share_conn ? evd : third, &attr, &ep);
-	if (ret == DAT_SUCCESS)
-		dt_ok(dat_ep_free(ep));
-	/* a refused creation keeps no reference either */
-	dt_ok(dat_evd_free(evd));
-	dt_ok(dat_evd_free(other));
-	dt_ok(dat_evd_free(third));
-	return ret;
-}
-
-/* EP-CREATE-71 EP-CREATE-73 EP-CREATE-74: within one call */
-static void ep_create__own_streams_share_an_evd__unless_solicited(void **state)
-{
-	static const DAT_COMPLETION_FLAGS none = DAT_COMPLETION_DEFAULT_FLAG;
-	static const DAT_COMPLETION_FLAGS threshold = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
-	static const DAT_COMPLETION_FLAGS unsignalled = DAT_COMPLETION_UNSIGNALLED_FLAG;
-	static const DAT_COMPLETION_FLAGS solicited = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-	struct ep_lab *lab = *state;
-
-	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	dt_ok(create_shared(lab, none, threshold, true, true));
-	dt_ok(create_shared(lab, threshold, none, true, true));
-	dt_ok(create_shared(lab, unsignalled, unsignalled, true, true));
-	dt_ok(create_shared(lab, unsignalled, threshold, true, true));
-	dt_ok(create_shared(lab, none, unsignalled, true, true));
-	dt_ok(create_shared(lab, unsignalled, solicited, true, true)); /* EP-CREATE-63 */
-	dt_ok(create_shared(lab, none, solicited, true, true));
-	dt_ok(create_shared(lab, solicited, none, false, false));
-	dt_fails_with(create_shared(lab, solicited, none, true, false), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG6);
-	dt_fails_with(create_shared(lab, solicited, unsignalled, true, false),
-		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
-	dt_fails_with(create_shared(lab, solicited, solicited, true, false), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG6);
-	dt_fails_with(create_shared(lab, solicited, none, false, true), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG6);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ep_test(evd__every_pair_of_streams__solicited_ones_refused),
 		ep_test(evd__all_flags_and_software_events__takes_any_first_stream),
-		ep_test(ep_create__own_streams_share_an_evd__unless_solicited),
 	};
 
 	return cmocka_run_group_tests_name("ep_create_streams", tests, NULL, NULL);

@@ -257,22 +257,6 @@ static void ep_modify__evds_removed__with_their_queues(void **state)
 	dt_ok(dat_evd_free(lab->ep.conn));
 }
 
-/* EP-MODIFY-35: the attribute needs a shared receive queue */
-static void ep_modify__srq_soft_hw_without_srq__invalid_parameter(void **state)
-{
-	struct ep_lab *lab = *state;
-	DAT_EP_PARAM param;
-
-	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	param = ep_query(lab->ep.ep);
-	dt_fails_with(dat_ep_modify(lab->ep.ep, ATTR(SRQ_SOFT_HW), &param), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
-	param.ep_attr.srq_soft_hw = 3;
-	dt_fails_with(dat_ep_modify(lab->ep.ep, ATTR(SRQ_SOFT_HW), &param), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
-	assert_int_equal(ep_query(lab->ep.ep).ep_attr.srq_soft_hw, DAT_HW_DEFAULT);
-}
-
 /* EP-MODIFY-36 EP-MODIFY-37 EP-MODIFY-38 */
 static void ep_modify__named_attributes__none_or_refused(void **state)
 {
@@ -484,7 +468,6 @@ int main(void)
 		ep_test(ep_modify__zone_in_each_state__changed_or_invalid_state),
 		ep_test(ep_modify__evds_replaced__old_ones_free_new_ones_in_use),
 		ep_test(ep_modify__evds_removed__with_their_queues),
-		ep_test(ep_modify__srq_soft_hw_without_srq__invalid_parameter),
 		ep_test(ep_modify__named_attributes__none_or_refused),
 		ep_test(ep_modify__zone_changed_under_a_receive__local_protection),
 		ep_test(ep_modify__receives_posted__stay_and_use_the_new_evd),

@@ -88,38 +88,6 @@ static void ep__unconfigured__ordinary_states_but_no_connection(void **state)
 	assert_int_equal(dt_ep_state(bare), DAT_EP_STATE_UNCONNECTED);
 }
 
-/*
- * EP-STATE-54: only the zone or only the connect EVD is missing, on the active and the passive side
- */
-static void ep__zone_or_connect_evd_missing__no_connection(void **state)
-{
-	struct ep_lab *lab = *state;
-	DAT_EP_HANDLE no_zone, no_evd;
-
-	ep_lab_open(lab, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
-	dt_ok(dat_ep_create(lab->ia.ia, DAT_HANDLE_NULL, lab->peer.recv, lab->peer.request,
-			    lab->peer.conn, NULL, &no_zone));
-	dt_ok(dat_ep_create(lab->ia.ia, lab->ia.pz, lab->peer.recv, lab->peer.request,
-			    DAT_HANDLE_NULL, NULL, &no_evd));
-	dt_fails_with(dat_ep_connect(no_zone, lab->ia.attr.ia_address_ptr, lab->qual,
-				     DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
-				     DAT_CONNECT_DEFAULT_FLAG),
-		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
-	dt_fails_with(dat_ep_connect(no_evd, lab->ia.attr.ia_address_ptr, lab->qual,
-				     DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
-				     DAT_CONNECT_DEFAULT_FLAG),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
-	dt_fails_with(dat_cr_accept(lab->cr, no_zone, 0, NULL), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
-	dt_fails_with(dat_cr_accept(lab->cr, no_evd, 0, NULL), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
-	assert_int_equal(dt_ep_state(no_zone), DAT_EP_STATE_UNCONNECTED);
-	assert_int_equal(dt_ep_state(no_evd), DAT_EP_STATE_UNCONNECTED);
-	dt_stays_empty(lab->sp_evd);
-	dt_ok(dat_cr_accept(lab->cr, lab->peer.ep, 0, NULL));
-	dt_expect_conn(lab->ep.conn, lab->ep.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-}
-
 /* EP-STATE-17 EP-STATE-32 EP-STATE-51 EP-STATE-50 */
 static void ep_connect__accepted__established_once_on_each_side(void **state)
 {
@@ -215,60 +183,6 @@ static void cr_accept__provider_made_endpoint__completion_pending_then_connected
 	check_completion(lab, DAT_HANDLE_NULL);
 }
 
-/* EP-STATE-33 EP-STATE-50: the active side disconnects before the set-up is complete */
-static void cr_accept__active_side_disconnects__one_end_event(void **state)
-{
-	static const char disconnect = 'd';
-	struct ep_lab *lab = *state;
-	DAT_EVENT event;
-
-	ep_lab_open(lab, DAT_EP_STATE_COMPLETION_PENDING);
-	dt_peer_send(&lab->process, &disconnect, 1);
-	dt_peer_continue(&lab->process);
-	event = dt_event(lab->ep.conn);
-	/*
-	 * completed before the disconnect was reported: then it was a connection, which ended
-	 * (CONN-EVT-57)
-	 */
-	if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
-		event = dt_event(lab->ep.conn);
-		assert_true(event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED ||
-			    event.event_number == DAT_CONNECTION_EVENT_BROKEN);
-	} else {
-		assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
-	}
-	assert_int_equal(dt_ep_state(lab->ep.ep), DAT_EP_STATE_DISCONNECTED);
-	dt_stays_empty(lab->ep.conn);
-	dt_peer_join(&lab->process);
-}
-
-/*
- * EP-STATE-48: the active side disconnects or is freed; the passive endpoint does not change before
- * the accept
- */
-static void ep__active_side_gives_up_before_accept__state_kept(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	for (int is_freed = 0; is_freed < 2; is_freed++) {
-		ep_lab_open(lab, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-		if (is_freed) {
-			dt_ok(dat_ep_free(lab->peer.ep));
-		} else {
-			dt_ok(dat_ep_disconnect(lab->peer.ep, DAT_CLOSE_ABRUPT_FLAG));
-			dt_expect_conn(lab->peer.conn, lab->peer.ep,
-				       DAT_CONNECTION_EVENT_DISCONNECTED);
-		}
-		dt_stays_empty(lab->ep.conn);
-		assert_int_equal(dt_ep_state(lab->ep.ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-		dt_ok(dat_cr_accept(lab->cr, DAT_HANDLE_NULL, 0, NULL));
-		dt_expect_conn(lab->ep.conn, lab->ep.ep,
-			       DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
-		assert_int_equal(dt_ep_state(lab->ep.ep), DAT_EP_STATE_DISCONNECTED);
-		ep_lab_close(lab);
-	}
-}
-
 /* EP-STATE-45 EP-STATE-49: a complete cycle, state by state, several times */
 static void ep__connect_disconnect_reset__only_the_specified_states(void **state)
 {
@@ -314,49 +228,18 @@ static void ia_close__endpoint_in_each_state__freed(void **state)
 	}
 }
 
-/* EP-STATE-81: a graceful close, with the endpoint of an unanswered request */
-static void ia_close__graceful_with_tentative_endpoint__freed(void **state)
-{
-	struct ep_lab *lab = *state;
-	struct dt_listener listener;
-	DAT_CR_PARAM param;
-	DAT_EP_HANDLE ep;
-	struct dt_ia other;
-	struct dt_ep active;
-
-	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	dt_ia_open(&other);
-	listener.evd = dt_evd_create(&other, 8, DAT_EVD_CR_FLAG);
-	dt_ok(dat_psp_create_any(other.ia, &listener.qual, listener.evd, DAT_PSP_PROVIDER_FLAG,
-				 &listener.psp));
-	dt_ep_create(&lab->ia, lab->ia.pz, NULL, &active);
-	dt_connect(&lab->ia, active.ep, listener.qual);
-	dt_ok(dat_cr_query(ep_next_request(listener.evd), DAT_CR_FIELD_ALL, &param));
-	ep = param.local_ep_handle;
-	assert_int_equal(dt_ep_state(ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
-	dt_unlisten(&listener);
-	dt_ia_close(&other);
-	dt_fails_with(dat_ep_get_status(ep, NULL, NULL, NULL), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
-	dt_expect_conn(active.conn, active.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ep_states__values__those_of_the_header),
 		ep_test(ep__driven_into_each_state__reported_without_event),
 		ep_test(ep__unconfigured__ordinary_states_but_no_connection),
-		ep_test(ep__zone_or_connect_evd_missing__no_connection),
 		ep_test(ep_connect__accepted__established_once_on_each_side),
 		ep_test(cr_accept__reserved_endpoint__completion_pending_then_connected),
 		ep_test(cr_accept__named_endpoint__completion_pending_then_connected),
 		ep_test(cr_accept__provider_made_endpoint__completion_pending_then_connected),
-		ep_test(cr_accept__active_side_disconnects__one_end_event),
-		ep_test(ep__active_side_gives_up_before_accept__state_kept),
 		ep_test(ep__connect_disconnect_reset__only_the_specified_states),
 		ep_test(ia_close__endpoint_in_each_state__freed),
-		ep_test(ia_close__graceful_with_tentative_endpoint__freed),
 	};
 
 	return cmocka_run_group_tests_name("ep_state", tests, NULL, NULL);

@@ -297,23 +297,6 @@ static void prepost(struct ep_lab *lab)
 		dt_ok(ep_recv(lab->ep.ep, &lab->buf, 64 * i, 64, RECV_COOKIE + i));
 }
 
-/* EP-STATE-68: posted in UNCONNECTED, kept through a connect and an accept */
-static void ep__receives_posted_before_connecting__get_the_first_messages(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	for (int is_active = 0; is_active < 2; is_active++) {
-		ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-		prepost(lab);
-		if (is_active)
-			dt_ep_link(&lab->ia, &lab->ep, &lab->peer);
-		else
-			dt_ep_link(&lab->ia, &lab->peer, &lab->ep);
-		check_preposted(lab, &lab->peer);
-		ep_lab_close(lab);
-	}
-}
-
 /*
  * EP-STATE-68: kept through RESERVED and the arrival of a connection request, one Receive posted in
  * each
@@ -417,40 +400,6 @@ static void cr_reject__provider_made_endpoint__receives_removed_with_it(void **s
 	}
 }
 
-/* EP-STATE-75: several requests of each kind are carried out before a graceful disconnect ends */
-static void ep_disconnect__graceful_with_requests__all_carried_out(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	ep_lab_open(lab, DAT_EP_STATE_CONNECTED);
-	dt_fill(lab->buf.p, 4096, 7);
-	dt_ok(ep_recv(lab->ep.ep, &lab->buf, 0, 64, RECV_COOKIE));
-	dt_ok(ep_send(lab->ep.ep, &lab->buf, 0, 64, 1));
-	dt_ok(ep_write(lab->ep.ep, &lab->buf, 0, &lab->buf, 8192, 4096, 2));
-	dt_ok(ep_read(lab->ep.ep, &lab->buf, 16384, &lab->buf, 0, 4096, 3));
-	dt_ok(ep_send(lab->ep.ep, &lab->buf, 64, 64, 4));
-	dt_ok(dat_ep_disconnect(lab->ep.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	assert_int_equal(dt_ep_state(lab->ep.ep), DAT_EP_STATE_DISCONNECT_PENDING);
-	dt_stays_empty(lab->ep.conn);
-	for (uint64_t i = 0; i < 2; i++)
-		dt_ok(ep_recv(lab->peer.ep, &lab->buf, 32768 + 64 * i, 64, i));
-	dt_expect_conn(lab->ep.conn, lab->ep.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	for (uint64_t i = 1; i <= 4; i++) {
-		DAT_DTO_COMPLETION_EVENT_DATA dto = completion_now(lab->ep.request, lab->ep.ep);
-
-		assert_int_equal(dto.user_cookie.as_64, i);
-		assert_int_equal(dto.status, DAT_DTO_SUCCESS);
-	}
-	assert_int_equal(completion_now(lab->ep.recv, lab->ep.ep).status, DAT_DTO_ERR_FLUSHED);
-	dt_check_pattern(lab->buf.p + 8192, 4096, 7);
-	dt_check_pattern(lab->buf.p + 16384, 4096, 7);
-	dt_check_pattern(lab->buf.p + 32768, 128, 7);
-	dt_expect_conn(lab->peer.conn, lab->peer.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	for (uint64_t i = 0; i < 2; i++)
-		assert_int_equal(completion_now(lab->peer.recv, lab->peer.ep).status,
-				 DAT_DTO_SUCCESS);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,13 +407,11 @@ int main(void)
 		ep_test(ep__state_reads_disconnected__every_completion_is_queued),
 		ep_test(ep__one_evd_for_all__completions_before_the_event),
 		ep_test(ep__posted_in_disconnected__flushed_after_earlier_ones),
-		ep_test(ep__receives_posted_before_connecting__get_the_first_messages),
 		ep_test(ep__receives_posted_on_the_way__kept_through_reserve_and_accept),
 		ep_test(rsp_free__receives_posted__stay),
 		ep_test(cr_reject__receives_posted__stay),
 		ep_test(cr_handoff__receives_posted__stay),
 		ep_test(cr_reject__provider_made_endpoint__receives_removed_with_it),
-		ep_test(ep_disconnect__graceful_with_requests__all_carried_out),
 	};
 
 	return cmocka_run_group_tests_name("ep_state_posted", tests, NULL, NULL);

@@ -118,54 +118,6 @@ static void evd_create__length_at_the_limit__accepted(void **state)
 	dt_ok(dat_evd_free(evd));
 }
 
-/* EVD-CREATE-13 EVD-CREATE-21 */
-static void evd_create__length_above_the_limit__insufficient_resources(void **state)
-{
-	struct evd_fixture *f = *state;
-	DAT_EVD_HANDLE evd = f->evd;
-
-	if (f->ia.attr.max_evd_qlen == INT32_MAX)
-		skip(); /* no length exceeds it */
-	dt_fails_with(dat_evd_create(f->ia.ia, f->ia.attr.max_evd_qlen + 1, DAT_HANDLE_NULL,
-				     DAT_EVD_DTO_FLAG, &evd),
-		      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
-	assert_ptr_equal(evd, DAT_HANDLE_NULL);
-}
-
-/* EVD-CREATE-24 EVD-CREATE-21 */
-static void evd_create__more_than_max_evds__insufficient_resources(void **state)
-{
-	struct evd_fixture *f = *state;
-	DAT_EVD_HANDLE evd;
-	DAT_RETURN ret = DAT_SUCCESS;
-	DAT_COUNT count = 0;
-
-	if (f->ia.attr.max_evds > 100000)
-		skip(); /* this would test the machine's memory, not the adapter */
-	while (count <= f->ia.attr.max_evds && ret == DAT_SUCCESS) {
-		evd = f->evd;
-		ret = dat_evd_create(f->ia.ia, 1, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd);
-		count++;
-	}
-	dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
-	assert_ptr_equal(evd, DAT_HANDLE_NULL);
-}
-
-/* EVD-CREATE-17 EVD-CREATE-21 */
-static void evd_create__bad_cno__invalid_handle(void **state)
-{
-	struct evd_fixture *f = *state;
-	const DAT_HANDLE bad[] = {f->evd, f->ia.pz, f->ia.ia, DT_NEVER_A_HANDLE, (DAT_HANDLE)1};
-
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		DAT_EVD_HANDLE evd = f->evd;
-
-		dt_fails_with(dat_evd_create(f->ia.ia, 4, bad[i], DAT_EVD_DTO_FLAG, &evd),
-			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-		assert_ptr_equal(evd, DAT_HANDLE_NULL);
-	}
-}
-
 /* EVD-CREATE-19 */
 static void evd_create__bad_ia__invalid_handle(void **state)
 {
@@ -294,9 +246,6 @@ int main(void)
 		evd_test(evd_create__lengths__exactly_as_asked),
 		evd_test(evd_create__length_not_positive__invalid_parameter),
 		evd_test(evd_create__length_at_the_limit__accepted),
-		evd_test(evd_create__length_above_the_limit__insufficient_resources),
-		evd_test(evd_create__more_than_max_evds__insufficient_resources),
-		evd_test(evd_create__bad_cno__invalid_handle),
 		evd_test(evd_create__bad_ia__invalid_handle),
 		evd_test(evd_create__null_output__invalid_parameter),
 		evd_test(evd_create__flag_missing__stream_refused),

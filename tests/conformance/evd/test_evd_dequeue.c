@@ -12,20 +12,6 @@ static void evd_dequeue__several_events__in_posting_order(void **state)
 	dt_no_event(f->evd);
 }
 
-/* EVD-STREAM-01 EVD-STREAM-02: No gap while the ring wraps many times and is never empty. */
-static void evd_dequeue__long_sequence__no_gap(void **state)
-{
-	struct evd_fixture *f = *state;
-
-	evd_post_range(f->evd, 0, 3);
-	for (uintptr_t i = 0; i < 1000; i++) {
-		evd_post(f->evd, i + 3);
-		evd_take(f->evd, i);
-	}
-	evd_take_range(f->evd, 1000, 3);
-	dt_no_event(f->evd);
-}
-
 /* EVD-DEQUEUE-02 EVD-DEQUEUE-03 */
 static void evd_dequeue__empty__queue_empty_at_once(void **state)
 {
@@ -252,7 +238,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		evd_test(evd_dequeue__several_events__in_posting_order),
-		evd_test(evd_dequeue__long_sequence__no_gap),
 		evd_test(evd_dequeue__empty__queue_empty_at_once),
 		evd_test(evd_dequeue__disabled__works),
 		evd_test(evd_dequeue__unwaitable__works),

@@ -47,37 +47,6 @@ static void evd_free__endpoint_feeds_it__invalid_state_until_it_is_gone(void **s
 	}
 }
 
-/* EVD-FREE-05: after the refusal the stream still flows */
-static void evd_free__refused__events_still_flow(void **state)
-{
-	struct evd_fixture *f = *state;
-	DAT_EVD_HANDLE recv = dt_evd_create(&f->ia, 8, DAT_EVD_DTO_FLAG);
-	DAT_EVD_HANDLE conn = dt_evd_create(&f->ia, 8, DAT_EVD_CONNECTION_FLAG);
-	DAT_EP_HANDLE ep = evd_flusher(&f->ia, recv, conn, NULL);
-
-	evd_flush(ep, 1);
-	dt_fails_with(dat_evd_free(recv), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
-	evd_flush(ep, 2);
-	dt_expect_dto(recv, ep, 1, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
-	dt_expect_dto(recv, ep, 2, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
-}
-
-/* EVD-FREE-03 EVD-FREE-07: Two endpoints feed the EVD: freeing the first one does not release
- * it. */
-static void evd_free__two_endpoints__in_use_until_the_last_is_gone(void **state)
-{
-	struct evd_fixture *f = *state;
-	DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 64, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
-	DAT_EP_HANDLE ep[2];
-
-	for (int i = 0; i < 2; i++)
-		dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, evd, evd, NULL, &ep[i]));
-	dt_ok(dat_ep_free(ep[0]));
-	dt_fails_with(dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
-	dt_ok(dat_ep_free(ep[1]));
-	dt_ok(dat_evd_free(evd));
-}
-
 /* EVD-FREE-03 EVD-FREE-07 */
 static void evd_free__psp_feeds_it__invalid_state_until_it_is_gone(void **state)
 {
@@ -237,8 +206,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		evd_test(evd_free__events_queued__gone_with_them),
 		evd_test(evd_free__endpoint_feeds_it__invalid_state_until_it_is_gone),
-		evd_test(evd_free__refused__events_still_flow),
-		evd_test(evd_free__two_endpoints__in_use_until_the_last_is_gone),
 		evd_test(evd_free__psp_feeds_it__invalid_state_until_it_is_gone),
 		evd_test(evd_free__rsp_feeds_it__invalid_state_until_it_is_gone),
 		evd_test(evd_free__asynchronous_evd__invalid_state),

@@ -188,27 +188,6 @@ static void evd_modify_cno__events_queued__new_cno_quiet_until_next(void **state
 	}
 }
 
-/* IA-OPEN-06 IA-OPEN-07 EVD-MODIFY-CNO-11: an overflow elsewhere is an asynchronous event */
-static void evd_modify_cno__asynchronous_evd__its_events_notify(void **state)
-{
-	struct evd_fixture *f = *state;
-	DAT_CNO_HANDLE cno = cno_create(&f->ia);
-	DAT_EVD_HANDLE full = dt_evd_create(&f->ia, 1, DAT_EVD_DTO_FLAG);
-	DAT_EVD_HANDLE conn = dt_evd_create(&f->ia, 8, DAT_EVD_CONNECTION_FLAG);
-	DAT_EP_HANDLE ep = evd_flusher(&f->ia, full, conn, NULL);
-
-	assert_ptr_equal(evd_query(f->ia.async).cno_handle, DAT_HANDLE_NULL);
-	dt_ok(dat_evd_modify_cno(f->ia.async, cno));
-	assert_ptr_equal(evd_query(f->ia.async).cno_handle, cno);
-	evd_flush(ep, 1);
-	cno_is_quiet(cno);
-	evd_flush(ep, 2);
-	cno_expect(cno, f->ia.async);
-	assert_int_equal(dt_event(f->ia.async).event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
-	dt_ok(dat_evd_modify_cno(f->ia.async, DAT_HANDLE_NULL));
-	dt_ok(dat_cno_free(cno));
-}
-
 /* EVD-MODIFY-CNO-12: Not even when the last EVD is removed. */
 static void evd_modify_cno__waiters_of_the_old__keep_waiting(void **state)
 {
@@ -228,24 +207,6 @@ static void evd_modify_cno__waiters_of_the_old__keep_waiting(void **state)
 	cno_waiter_gets(&waiter, evd);
 }
 
-/* EVD-MODIFY-CNO-13 */
-static void evd_modify_cno__no_evd__invalid_handle(void **state)
-{
-	struct evd_fixture *f = *state;
-	DAT_CNO_HANDLE cno = cno_create(&f->ia);
-	DAT_EVD_HANDLE dead = cno_evd(&f->ia, DAT_HANDLE_NULL);
-
-	dt_ok(dat_evd_free(dead));
-	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, dead,     cno,
-				  f->ia.ia,	   f->ia.pz, DT_NEVER_A_HANDLE};
-
-	for (size_t i = 0; i < COUNT_OF(bad); i++) {
-		dt_fails(dat_evd_modify_cno(bad[i], cno), DAT_INVALID_HANDLE);
-		dt_fails(dat_evd_modify_cno(bad[i], DAT_HANDLE_NULL), DAT_INVALID_HANDLE);
-	}
-	dt_ok(dat_cno_free(cno));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,9 +217,7 @@ int main(void)
 		evd_test(evd_modify_cno__disabled_around__only_the_new_is_notified),
 		evd_test(evd_modify_cno__the_same__nothing_changes),
 		evd_test(evd_modify_cno__events_queued__new_cno_quiet_until_next),
-		evd_test(evd_modify_cno__asynchronous_evd__its_events_notify),
 		evd_test(evd_modify_cno__waiters_of_the_old__keep_waiting),
-		evd_test(evd_modify_cno__no_evd__invalid_handle),
 	};
 
 	return cmocka_run_group_tests_name("evd_modify_cno", tests, NULL, NULL);

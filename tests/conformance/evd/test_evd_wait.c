@@ -26,20 +26,6 @@ static void evd_wait__enough_queued__first_event_and_rest_counted(void **state)
 	}
 }
 
-/* EVD-WAIT-01: one event of exactly the threshold, with an infinite limit */
-static void evd_wait__exactly_threshold_queued__returns(void **state)
-{
-	struct evd_fixture *f = *state;
-	DAT_EVENT event;
-	DAT_COUNT nmore = -1;
-
-	evd_post_range(f->evd, 1, EVD_QLEN);
-	dt_ok(dat_evd_wait(f->evd, DAT_TIMEOUT_INFINITE, EVD_QLEN, &event, &nmore));
-	evd_check_soft(&event, f->evd, 1);
-	assert_int_equal(nmore, EVD_QLEN - 1);
-	evd_take_range(f->evd, 2, EVD_QLEN - 1);
-}
-
 /* EVD-WAIT-06 EVD-WAIT-07 EVD-WAIT-08 */
 static void evd_wait__below_threshold__timeout_and_nothing_removed(void **state)
 {
@@ -302,7 +288,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		evd_test(evd_wait__enough_queued__first_event_and_rest_counted),
-		evd_test(evd_wait__exactly_threshold_queued__returns),
 		evd_test(evd_wait__below_threshold__timeout_and_nothing_removed),
 		evd_test(evd_wait__nothing_comes__limit_is_in_microseconds),
 		evd_test(evd_wait__infinite__ends_with_the_event),

@@ -43,20 +43,6 @@ static void evd_free__waiter_blocked__abort(void **state)
 	}
 }
 
-/* EVD-WAIT-22: on an EVD of the consumer and on the asynchronous one */
-static void ia_close__abrupt_with_waiters__abort(void **state)
-{
-	struct evd_fixture *f = *state;
-	struct evd_waiter waiter = {0}, async_waiter = {0};
-
-	evd_waiter_start(&waiter, f->evd, DAT_TIMEOUT_INFINITE, 1);
-	evd_waiter_start(&async_waiter, f->ia.async, DAT_TIMEOUT_INFINITE, 1);
-	dt_ia_abort(&f->ia);
-	f->is_open = false;
-	dt_fails(evd_waiter_join(&waiter), DAT_ABORT);
-	dt_fails(evd_waiter_join(&async_waiter), DAT_ABORT);
-}
-
 /* --- signals --- */
 
 static atomic_int signals;
@@ -213,27 +199,6 @@ static void evd_wait__cancellation_disabled__waits_on(void **state)
 	}
 }
 
-/* EVD-WAIT-39: An event that satisfies the call arrives with the cancellation: either the call
- * returns it, or it stays queued. */
-static void evd_wait__cancel_races_with_event__event_never_lost(void **state)
-{
-	struct evd_fixture *f = *state;
-	struct evd_waiter waiter = {.cancel_type = PTHREAD_CANCEL_DEFERRED};
-
-	for (uintptr_t round = 0; round < 300; round++) {
-		evd_waiter_start(&waiter, f->evd, DAT_TIMEOUT_INFINITE, 1);
-		evd_post(f->evd, round);
-		evd_waiter_cancel(&waiter);
-		if (waiter.is_cancelled) {
-			evd_take(f->evd, round);
-		} else {
-			dt_ok(waiter.ret);
-			evd_check_soft(&waiter.event, f->evd, round);
-		}
-		dt_no_event(f->evd);
-	}
-}
-
 /* EVD-WAIT-37: Events are posted between the waiter's check and its sleep. */
 static void evd_wait__threshold_reached_while_falling_asleep__returns(void **state)
 {
@@ -258,7 +223,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		evd_test(evd_set_unwaitable__waiter_blocked__released_without_event),
 		evd_test(evd_free__waiter_blocked__abort),
-		evd_test(ia_close__abrupt_with_waiters__abort),
 		evd_test(evd_wait__signal_handled__interrupted_and_nothing_removed),
 		evd_test(evd_wait__signals_with_restart__interrupted_or_on_time),
 		evd_test(evd_wait__cancelled_deferred__gives_up_the_evd),
@@ -266,7 +230,6 @@ int main(void)
 		evd_test(evd_wait__deferred_cancel_at_any_time__no_lock_left),
 		evd_test(evd_wait__asynchronous_cancel_at_any_time__no_lock_left),
 		evd_test(evd_wait__cancellation_disabled__waits_on),
-		evd_test(evd_wait__cancel_races_with_event__event_never_lost),
 		evd_test(evd_wait__threshold_reached_while_falling_asleep__returns),
 	};
 

@@ -45,45 +45,6 @@ static void ia_query__address__connects_and_stays(void **state)
 
 /* --- attributes against behaviour --- */
 
-/* IA-QUERY-41 EP-SEND-11 EP-RECV-09 EP-RDMAW-15 EP-RDMAR-13 */
-static void post__vector_overwritten_after_return__no_effect(void **state)
-{
-	struct dt_pair *pair = *state;
-	const size_t len = 1u << 20;
-	struct dt_buf from, to;
-	DAT_LMR_TRIPLET seg;
-	DAT_RMR_TRIPLET rseg;
-
-	dt_buf_create(&pair->ia, pair->ia.pz, &from, len, DAT_MEM_PRIV_ALL_FLAG);
-	dt_buf_create(&pair->ia, pair->ia.pz, &to, len, DAT_MEM_PRIV_ALL_FLAG);
-	dt_fill(from.p, len, 41);
-	/* The Send waits for its Receive after its vector was overwritten. */
-	seg = dt_seg(&from, 0, len);
-	dt_ok(dat_ep_post_send(pair->a.ep, 1, &seg, dt_cookie(1), 0));
-	memset(&seg, 0xff, sizeof(seg));
-	seg = dt_seg(&to, 0, len);
-	dt_ok(dat_ep_post_recv(pair->b.ep, 1, &seg, dt_cookie(2), 0));
-	memset(&seg, 0xff, sizeof(seg));
-	dt_expect_dto(pair->b.recv, pair->b.ep, 2, DAT_DTO_SUCCESS, len);
-	dt_expect_dto(pair->a.request, pair->a.ep, 1, DAT_DTO_SUCCESS, len);
-	dt_check_pattern(to.p, len, 41);
-	for (int reading = 0; reading < 2; reading++) {
-		memset(to.p, 0, len);
-		seg = dt_seg(reading ? &to : &from, 0, len);
-		rseg = dt_rseg(reading ? &from : &to, 0, len);
-		if (reading)
-			dt_ok(dat_ep_post_rdma_read(pair->a.ep, 1, &seg, dt_cookie(3), &rseg, 0));
-		else
-			dt_ok(dat_ep_post_rdma_write(pair->a.ep, 1, &seg, dt_cookie(3), &rseg, 0));
-		memset(&seg, 0xff, sizeof(seg));
-		memset(&rseg, 0xff, sizeof(rseg));
-		dt_expect_dto(pair->a.request, pair->a.ep, 3, DAT_DTO_SUCCESS, len);
-		dt_check_pattern(to.p, len, 41);
-	}
-	dt_buf_free(&from);
-	dt_buf_free(&to);
-}
-
 /* IA-QUERY-43 EP-CONNECT-27 */
 static void ep_connect__each_listed_quality_of_service__success(void **state)
 {
@@ -179,32 +140,13 @@ static void ep_connect__most_private_data__arrives_both_ways(void **state)
 	dt_mem_free(data, (size_t)size);
 }
 
-/* IA-QUERY-48 PSP-CREATE-13 */
-static void psp_create__both_creators_of_endpoints__as_reported(void **state)
-{
-	static const DAT_PSP_FLAGS flags[] = {DAT_PSP_CONSUMER_FLAG, DAT_PSP_PROVIDER_FLAG};
-	struct dt_ia *ia = *state;
-
-	for (size_t i = 0; i < COUNT_OF(flags); i++) {
-		const DAT_EVD_HANDLE evd = dt_evd_create(ia, 4, DAT_EVD_CR_FLAG);
-		DAT_PSP_HANDLE psp;
-		DAT_CONN_QUAL qual;
-
-		dt_ok(dat_psp_create_any(ia->ia, &qual, evd, flags[i], &psp));
-		dt_ok(dat_psp_free(psp));
-		dt_ok(dat_evd_free(evd));
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		dt_ia_test(ia_query__address__connects_and_stays),
-		dt_pair_test(post__vector_overwritten_after_return__no_effect),
 		dt_ia_test(ep_connect__each_listed_quality_of_service__success),
 		dt_ia_test(ep_post_send__each_listed_completion_flag__works),
 		dt_ia_test(ep_connect__most_private_data__arrives_both_ways),
-		dt_ia_test(psp_create__both_creators_of_endpoints__as_reported),
 	};
 
 	return cmocka_run_group_tests_name("ia attr", tests, NULL, NULL);

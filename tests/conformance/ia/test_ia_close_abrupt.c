@@ -91,91 +91,6 @@ static void ia_close__abrupt_with_waiters__each_aborts(void **state)
 	}
 }
 
-struct cno_waiter {
-	DAT_CNO_HANDLE cno;
-	DAT_EVD_HANDLE evd;
-	DAT_RETURN ret;
-	atomic_bool started;
-	pthread_t thread;
-};
-
-static void *wait_on_cno(void *arg)
-{
-	struct cno_waiter *waiter = arg;
-
-	atomic_store(&waiter->started, true);
-	waiter->ret = dat_cno_wait(waiter->cno, DAT_TIMEOUT_INFINITE, &waiter->evd);
-	return NULL;
-}
-
-static bool has_started(void *arg)
-{
-	return atomic_load(&((struct cno_waiter *)arg)->started);
-}
-
-/* IA-CLOSE-10 IA-CLOSE-25 */
-static void ia_close__abrupt_with_a_cno_waiter__woken_without_evd(void **state)
-{
-	const struct timespec pause = {.tv_nsec = 20000000};
-
-	(void)state;
-	for (int round = 0; round < 10; round++) {
-		struct cno_waiter waiter = {.evd = DAT_EVD_ASYNC_EXISTS};
-		struct dt_ia ia;
-
-		dt_ia_open(&ia);
-		dt_ok(dat_cno_create(ia.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &waiter.cno));
-		assert_int_equal(pthread_create(&waiter.thread, NULL, wait_on_cno, &waiter), 0);
-		dt_until(has_started, &waiter);
-		if (round)
-			nanosleep(&pause, NULL); /* mostly inside the call; both orders are valid */
-		dt_ia_abort(&ia);
-		assert_int_equal(pthread_join(waiter.thread, NULL), 0);
-		if (DAT_GET_TYPE(waiter.ret) != DAT_INVALID_HANDLE)
-			assert_null(waiter.evd);
-		else
-			assert_int_equal(round, 0); /* the close came first */
-	}
-}
-
-struct agent {
-	DAT_CNO_HANDLE cno;
-	DAT_EVD_HANDLE evd;
-	atomic_int calls, with_evd, unexpected;
-};
-
-/* An agent that takes events and arms itself again. */
-static void on_notification(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
-{
-	struct agent *agent = instance_data;
-	const DAT_OS_WAIT_PROXY_AGENT again = {instance_data, on_notification};
-	DAT_EVENT event;
-
-	atomic_fetch_add(&agent->calls, 1);
-	if (evd != DAT_HANDLE_NULL)
-		atomic_fetch_add(&agent->with_evd, 1);
-	if (DAT_GET_TYPE(dat_evd_dequeue(agent->evd, &event)) != DAT_INVALID_HANDLE ||
-	    DAT_GET_TYPE(dat_cno_modify_agent(agent->cno, again)) != DAT_INVALID_HANDLE)
-		atomic_fetch_add(&agent->unexpected, 1);
-}
-
-/* IA-CLOSE-11 IA-CLOSE-27 */
-static void ia_close__abrupt_with_an_agent__called_once_before_the_return(void **state)
-{
-	struct agent agent = {.calls = 0};
-	const DAT_OS_WAIT_PROXY_AGENT proxy = {&agent, on_notification};
-	struct dt_ia ia;
-
-	(void)state;
-	dt_ia_open(&ia);
-	dt_ok(dat_cno_create(ia.ia, proxy, &agent.cno));
-	dt_ok(dat_evd_create(ia.ia, 4, agent.cno, DAT_EVD_SOFTWARE_FLAG, &agent.evd));
-	dt_ia_abort(&ia);
-	assert_int_equal(atomic_load(&agent.calls), 1);
-	assert_int_equal(atomic_load(&agent.with_evd), 0);
-	assert_int_equal(atomic_load(&agent.unexpected), 0);
-}
-
 /* --- a peer that is stopped --- */
 
 static void connect_and_idle(struct dt_peer *peer, void *arg)
@@ -236,8 +151,6 @@ int main(void)
 		cmocka_unit_test(ia_close__abrupt_with_everything__destroys_all),
 		cmocka_unit_test(ia_close__abrupt_with_connections__peers_notified),
 		cmocka_unit_test(ia_close__abrupt_with_waiters__each_aborts),
-		cmocka_unit_test(ia_close__abrupt_with_a_cno_waiter__woken_without_evd),
-		cmocka_unit_test(ia_close__abrupt_with_an_agent__called_once_before_the_return),
 		cmocka_unit_test(ia_close__abrupt_with_a_stopped_idle_peer__returns_at_once),
 	};
 

@@ -186,32 +186,6 @@ static void ia_query__second_instance__same_attributes(void **state)
 	dt_ia_close(&second);
 }
 
-/* IA-QUERY-33 */
-static void ia_query__counts__not_negative(void **state)
-{
-	struct dt_ia *ia = *state;
-	const DAT_IA_ATTR *a = &ia->attr;
-	const DAT_COUNT counts[] = {
-		a->max_srqs,
-		a->max_ep_per_srq,
-		a->max_recv_per_srq,
-		a->max_iov_segments_per_rdma_read,
-		a->max_iov_segments_per_rdma_write,
-		a->max_rdma_read_in,
-		a->max_rdma_read_out,
-		a->max_rdma_read_per_ep_in,
-		a->max_rdma_read_per_ep_out,
-		a->max_rmrs,
-	};
-
-	for (size_t i = 0; i < COUNT_OF(counts); i++)
-		assert_true(counts[i] >= 0);
-	assert_true(a->max_rdma_read_per_ep_in_guaranteed == DAT_TRUE ||
-		    a->max_rdma_read_per_ep_in_guaranteed == DAT_FALSE);
-	assert_true(a->max_rdma_read_per_ep_out_guaranteed == DAT_TRUE ||
-		    a->max_rdma_read_per_ep_out_guaranteed == DAT_FALSE);
-}
-
 /* --- arguments --- */
 
 /* IA-QUERY-01 IA-QUERY-03 IA-QUERY-05 COMPAT-13 GEN-23 */
@@ -481,7 +455,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		dt_ia_test(ia_query__each_field__written_and_stable),
 		dt_ia_test(ia_query__second_instance__same_attributes),
-		dt_ia_test(ia_query__counts__not_negative),
 		dt_ia_test(ia_query__nothing_wanted__success),
 		dt_ia_test(ia_query__mask_or_pointer_wrong__invalid_parameter),
 		dt_ia_test(ia_query__no_instance__invalid_handle),

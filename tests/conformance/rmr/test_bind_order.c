@@ -30,27 +30,6 @@ static void rmr_bind__requests_outstanding__returns_at_once(void **state)
 	assert_int_equal(idle, DAT_TRUE);
 }
 
-/* EP-STATUS-03: the bind alone, behind a Send whose event is not wanted */
-static void ep_get_status__bind_outstanding__request_not_idle(void **state)
-{
-	struct rig *rig = *state;
-	const DAT_RMR_HANDLE rmr = rmr_create(rig);
-	DAT_BOOLEAN recv_idle, idle;
-
-	for (int i = 0; i < 20; i++) {
-		post_send(&rig->b, dt_seg(&rig->y, 0, 8), 1, DAT_COMPLETION_SUPPRESS_FLAG);
-		(void)bind_post(&rig->b, rmr, dt_seg(&rig->y, 0, 64), BIND_REMOTE, 2, 0);
-		dt_ok(dat_ep_get_status(rig->b.ep, NULL, &recv_idle, &idle));
-		assert_int_equal(idle, DAT_FALSE);
-		assert_int_equal(recv_idle, DAT_TRUE);
-		post_recv(&rig->a, dt_seg(&rig->x, 0, 8), 3);
-		expect_bind(&rig->b, rmr, 2, DAT_DTO_SUCCESS);
-		dt_ok(dat_ep_get_status(rig->b.ep, NULL, &recv_idle, &idle));
-		assert_int_equal(idle, DAT_TRUE);
-		expect_received(&rig->a, 3, 8);
-	}
-}
-
 /* RMR-BIND-52 DTO-37 EP-CREATE-11: All four kinds, first blocked, then released. */
 static void rmr_bind__among_other_requests__events_in_posting_order(void **state)
 {
@@ -184,21 +163,6 @@ static void rmr_bind__fenced_without_reads__completes(void **state)
 	}
 }
 
-/* DTO-114 RMR-BIND-49: a queue of one */
-static void rmr_bind__event_dequeued__slot_free_again(void **state)
-{
-	struct rig *rig = *state;
-	DAT_RMR_HANDLE rmr;
-
-	rig->attr_b.max_request_dtos = 1;
-	rig_link(rig);
-	rmr = rmr_create(rig);
-	for (int i = 0; i < 50; i++) {
-		(void)bind_now(&rig->b, rmr, dt_seg(&rig->y, 0, 64), BIND_REMOTE);
-		unbind_now(&rig->b, rmr);
-	}
-}
-
 /* --- events and notification --- */
 
 /* RMR-BIND-42 DTO-13 */
@@ -278,28 +242,6 @@ static void rmr_bind__unsignalled__waiter_sleeps(void **state)
 	(void)bind_post(&rig->b, rmr, range, BIND_REMOTE, 3, DAT_COMPLETION_DEFAULT_FLAG);
 	waiter_joins(&waiter, rmr, 2, DAT_DTO_SUCCESS);
 	expect_bind(&rig->b, rmr, 3, DAT_DTO_SUCCESS);
-}
-
-/* RMR-BIND-43 DTO-22: flushed, an unsignalled bind wakes, and a suppressed one has its event */
-static void rmr_bind__flushed__always_notified(void **state)
-{
-	static const DAT_COMPLETION_FLAGS flags[] = {
-		DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_SUPPRESS_FLAG,
-		(DAT_COMPLETION_FLAGS)(DAT_COMPLETION_UNSIGNALLED_FLAG |
-				       DAT_COMPLETION_SUPPRESS_FLAG)};
-	struct rig *rig = *state;
-	const DAT_LMR_TRIPLET range = dt_seg(&rig->y, 0, 64);
-	struct dto_waiter waiter;
-	DAT_RMR_HANDLE rmr;
-
-	link_unsignalled(rig);
-	rmr = rmr_create(rig);
-	rig_disconnect(rig, DAT_CLOSE_ABRUPT_FLAG);
-	for (size_t i = 0; i < COUNT_OF(flags); i++) {
-		dto_waiter_start(&waiter, rig->b.request, 1);
-		(void)bind_post(&rig->b, rmr, range, BIND_REMOTE, i, flags[i]);
-		waiter_joins(&waiter, rmr, i, DAT_DTO_ERR_FLUSHED);
-	}
 }
 
 static bool cno_fires(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout_us, DAT_EVD_HANDLE evd)
@@ -394,17 +336,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(rmr_bind__requests_outstanding__returns_at_once),
-		rig_test(ep_get_status__bind_outstanding__request_not_idle),
 		rig_test(rmr_bind__among_other_requests__events_in_posting_order),
 		rig_test(rmr_bind__context_sent_behind_it__good_at_the_peer),
 		rig_test(rmr_bind__used_by_the_next_requests__they_start_behind_it),
 		rig_test(rmr_bind__fenced_behind_reads__they_still_read),
 		rig_test(rmr_bind__fenced_without_reads__completes),
-		rig_test_bare(rmr_bind__event_dequeued__slot_free_again),
 		rig_test(rmr_bind__suppressed__no_event),
 		rig_test(rmr_bind__default_flags__waiter_wakes),
 		rig_test_bare(rmr_bind__unsignalled__waiter_sleeps),
-		rig_test_bare(rmr_bind__flushed__always_notified),
 		rig_test_bare(rmr_bind__cno_behind_the_evd__fires_for_signalled_ones),
 		rig_test_bare(evd__one_for_everything_with_binds__serves_all),
 	};

@@ -109,32 +109,6 @@ static void rmr_bind__wrong_handles__invalid_handle(void **state)
 	witness_end(&witness);
 }
 
-/* GEN-17 RMR-BIND-35 RMR-BIND-32: window or region of another instance */
-static void rmr_bind__other_instance__refused(void **state)
-{
-	struct rig *rig = *state;
-	struct witness witness;
-	struct dt_buf region;
-	struct bind_call call;
-	struct dt_ia other;
-	DAT_RMR_HANDLE rmr;
-
-	witness_make(rig, &witness);
-	dt_ia_open(&other);
-	dt_ok(dat_rmr_create(other.pz, &rmr));
-	dt_buf_create(&other, other.pz, &region, 4096, DAT_MEM_PRIV_ALL_FLAG);
-	call = good_call(rig, rmr);
-	refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR));
-	rmr_check_unbound(rmr);
-	call = good_call(rig, witness.rmr);
-	call.range = dt_seg(&region, 0, 64);
-	refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
-	dt_ok(dat_rmr_free(rmr));
-	dt_buf_free(&region);
-	dt_ia_close(&other);
-	witness_end(&witness);
-}
-
 /* --- parameters --- */
 
 /* RMR-BIND-33 RMR-BIND-34 */
@@ -442,7 +416,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(rmr_bind__wrong_handles__invalid_handle),
-		rig_test(rmr_bind__other_instance__refused),
 		rig_test(rmr_bind__missing_pointers__invalid_parameter),
 		rig_test(rmr_bind__undefined_privilege__invalid_parameter),
 		rig_test(rmr_bind__wrong_flag__invalid_parameter),

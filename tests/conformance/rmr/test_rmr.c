@@ -123,45 +123,6 @@ static void rmr_create__several_threads__all_succeed(void **state)
 
 /* --- the zone --- */
 
-/* RMR-CREATE-04 PZ-FREE-04 PZ-FREE-06 RMR-FREE-04 */
-static void pz_free__unbound_window__invalid_state(void **state)
-{
-	struct rig *rig = *state;
-	DAT_RMR_HANDLE first, second;
-	DAT_PZ_HANDLE pz;
-
-	dt_ok(dat_pz_create(rig->ia.ia, &pz));
-	dt_ok(dat_rmr_create(pz, &first));
-	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
-	dt_ok(dat_rmr_create(pz, &second)); /* the zone still works */
-	dt_ok(dat_rmr_free(first));
-	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
-	dt_ok(dat_rmr_free(second));
-	dt_ok(dat_pz_free(pz));
-}
-
-/* RMR-CREATE-04 PZ-FREE-04 RMR-FREE-02 RMR-FREE-04: After all other objects of the zone were
- * freed. */
-static void pz_free__bound_window__invalid_state(void **state)
-{
-	struct rig *rig = *state;
-	struct rig other = *rig;
-	struct dt_buf region;
-	DAT_RMR_HANDLE rmr;
-
-	dt_ok(dat_pz_create(rig->ia.ia, &other.ia.pz));
-	rig_link(&other);
-	dt_lmr_create(&rig->ia, other.ia.pz, rig->y.p, RIG_LEN, BIND_LOCAL, &region);
-	dt_ok(dat_rmr_create(other.ia.pz, &rmr));
-	(void)bind_now(&other.b, rmr, dt_seg(&region, 0, 64), BIND_REMOTE);
-	dt_ep_free(&other.a);
-	dt_ep_free(&other.b);
-	dt_fails_with(dat_pz_free(other.ia.pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
-	dt_ok(dat_rmr_free(rmr));
-	dt_ok(dat_lmr_free(region.lmr));
-	dt_ok(dat_pz_free(other.ia.pz));
-}
-
 /* --- query --- */
 
 /* RMR-QUERY-03 RMR-QUERY-04 RMR-QUERY-05 RMR-QUERY-10 RMR-QUERY-14 RMR-QUERY-08 RMR-QUERY-09 */
@@ -273,25 +234,6 @@ static void rmr_free__used_again__invalid_handle(void **state)
 	}
 	dt_no_event(rig->b.request);
 	rig_works(rig);
-}
-
-/* CTX-GET-02 CTX-GET-04 CTX-SET-05 CTX-SET-01: A window has a consumer context of its own, bound
- * or not. */
-static void consumer_context__window__kept(void **state)
-{
-	struct rig *rig = *state;
-	const DAT_RMR_HANDLE rmr = rmr_create(rig), other = rmr_create(rig);
-	const DAT_CONTEXT mine = {.as_64 = 0xfedcba9876543210ull};
-	DAT_CONTEXT context = {.as_64 = 1};
-
-	dt_ok(dat_get_consumer_context(rmr, &context));
-	assert_true(context.as_64 == 0);
-	dt_ok(dat_set_consumer_context(rmr, mine));
-	(void)bind_now(&rig->b, rmr, dt_seg(&rig->y, 0, 8), BIND_REMOTE);
-	dt_ok(dat_get_consumer_context(rmr, &context));
-	assert_true(context.as_64 == mine.as_64);
-	dt_ok(dat_get_consumer_context(other, &context));
-	assert_true(context.as_64 == 0);
 }
 
 /* --- threads --- */
@@ -427,13 +369,10 @@ int main(void)
 		rig_test_bare(rmr_create__no_place_for_the_handle__invalid_parameter),
 		rig_test_bare(rmr_create__all_that_there_are__insufficient_resources),
 		rig_test_bare(rmr_create__several_threads__all_succeed),
-		rig_test_bare(pz_free__unbound_window__invalid_state),
-		rig_test_bare(pz_free__bound_window__invalid_state),
 		rig_test(rmr_query__bound_and_unbound_in_turn__reports_the_last_binding),
 		rig_test(rmr_query__mask__only_defined_bits),
 		rig_test_bare(rmr_query__no_window__invalid_handle),
 		rig_test(rmr_free__used_again__invalid_handle),
-		rig_test(consumer_context__window__kept),
 		rig_test(rmr__used_and_freed_by_several_threads__no_harm),
 		cmocka_unit_test(ia_close__windows_being_made__no_harm),
 	};

@@ -171,43 +171,6 @@ static void ep_create_with_srq__bad_handle_in_each_place__invalid_handle(void **
 	call_end(bench, &call);
 }
 
-/* EP-CRSRQ-13 EP-CRSRQ-08 EP-CRSRQ-09 GEN-17 */
-static void ep_create_with_srq__objects_of_another_instance__invalid_handle(void **state)
-{
-	struct bench *bench = *state;
-	struct call call = call_of(bench);
-	const struct call good = call;
-	DAT_SRQ_HANDLE srq;
-	DAT_EVD_HANDLE evd;
-	struct dt_ia other;
-
-	dt_ia_open(&other);
-	srq = srq_make(&other, 4, 1);
-	evd = dt_evd_create(&other, 8, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
-	call.srq = srq;
-	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
-	call = good;
-	call.ia = other.ia;
-	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	call = good;
-	call.pz = other.pz;
-	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	call = good;
-	call.recv = evd;
-	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
-	call = good;
-	call.request = evd;
-	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
-	call = good;
-	call.conn = evd;
-	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
-	dt_ok(dat_srq_free(srq));
-	dt_ok(dat_evd_free(evd));
-	dt_ia_close(&other);
-	call = good;
-	call_end(bench, &call);
-}
-
 /* EP-CRSRQ-14 EP-CRSRQ-15 */
 static void ep_create_with_srq__null_pointers__invalid_parameter(void **state)
 {
@@ -465,7 +428,6 @@ int main(void)
 		bench_test(ep_create_with_srq__plain__unconnected_and_tied),
 		bench_test(ep_create_with_srq__without_each_evd__success),
 		bench_test(ep_create_with_srq__bad_handle_in_each_place__invalid_handle),
-		bench_test(ep_create_with_srq__objects_of_another_instance__invalid_handle),
 		bench_test(ep_create_with_srq__null_pointers__invalid_parameter),
 		bench_test(ep_create_with_srq__attributes__as_requested),
 		bench_test(ep_create_with_srq__zeros__defaults),

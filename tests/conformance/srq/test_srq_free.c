@@ -189,22 +189,6 @@ static void evd_free__completions_of_an_srq__entries_free_again(void **state)
 	dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 }
 
-/* SRQ-GEN-06 IA-CLOSE-04 */
-static void ia_close__graceful_with_an_srq__invalid_state(void **state)
-{
-	struct bench *bench = *state;
-
-	bench_give(bench, 1);
-	dt_fails_with(dat_ia_close(bench->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_IA_IN_USE);
-	srq_counts(bench->srq, 1, 1);
-	dt_ok(dat_srq_free(bench->srq));
-	dt_buf_free(&bench->x);
-	dt_buf_free(&bench->y);
-	dt_ia_close(&bench->ia);
-	bench_begin(bench, 16); /* for the teardown */
-}
-
 /* SRQ-GEN-06 IA-CLOSE-07: with endpoints, buffers and messages in every place */
 static void ia_close__abrupt_with_srqs_in_use__handles_invalid(void **state)
 {
@@ -240,7 +224,6 @@ int main(void)
 		bench_test(srq_free__completions_queued__stay),
 		bench_test(evd_dequeue__srq_gone__harmless),
 		bench_test(evd_free__completions_of_an_srq__entries_free_again),
-		bench_test(ia_close__graceful_with_an_srq__invalid_state),
 		bench_test(ia_close__abrupt_with_srqs_in_use__handles_invalid),
 	};
 
