@@ -19,7 +19,7 @@
 #include "soft/endpoint.h"
 #include "soft/iwarp/engine/engine.h"
 #include "soft/iwarp/transfer/fast.h"
-#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/formats.h"
 #include "soft/key.h"
 #include "soft/path.h"
 #include "soft/pins.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "soft/iwarp/wire/terminate.h"
+#include "soft/iwarp/wire/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

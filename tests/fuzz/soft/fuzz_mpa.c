@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,8 +11,7 @@
 #include "shared/bytes.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/wire/crc.h"
-#include "soft/iwarp/wire/ddp.h"
-#include "soft/iwarp/wire/terminate.h"
+#include "soft/iwarp/wire/formats.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

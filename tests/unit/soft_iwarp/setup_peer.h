@@ -20,7 +20,7 @@
 
 #include "setup_stage.h"
 #include "shared/cm.h"
-#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/formats.h"
 
 /* --- the peer's socket --- */
 

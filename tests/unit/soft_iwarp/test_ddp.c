@@ -9,8 +9,7 @@
 #include <cmocka.h>
 
 #include "edge.h"
-#include "soft/iwarp/wire/ddp.h"
-#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/formats.h"
 
 #define OPCODES 16
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "edge.h"
-#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/formats.h"
 
 #define FLAGS 16
 #define REVISION 17

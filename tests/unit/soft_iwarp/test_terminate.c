@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "edge.h"
-#include "soft/iwarp/wire/terminate.h"
+#include "soft/iwarp/wire/formats.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -14,7 +14,7 @@
 #include "core/transport.h"
 #include "shared/cm.h"
 #include "soft/iwarp/conn.h"
-#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/formats.h"
 
 #define IW_NEVER UINT64_MAX
 #define IW_NS_PER_MS UINT64_C(1000000)

@@ -6,7 +6,7 @@
 #define IWARP_PASS_H
 
 #include "soft/iwarp/conn.h"
-#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/formats.h"
 
 /*
  * Prepares the streams when the set-up frames have been exchanged: is_active, is_own_peer, has_crc,

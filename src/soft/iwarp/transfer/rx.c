@@ -22,7 +22,7 @@
 #include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/transfer/tx.h"
 #include "soft/iwarp/wire/crc.h"
-#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/formats.h"
 
 #define PIECES_MIN 4096u      /* payloads from that size on are placed as they come */
 #define CRC_PIECES_MIN 16384u /* the same if their CRC comes behind them */

@@ -28,9 +28,7 @@
 
 #include "soft/iwarp/transfer/hold.h"
 #include "soft/iwarp/transfer/spill.h"
-#include "soft/iwarp/wire/ddp.h"
-#include "soft/iwarp/wire/mpa.h"
-#include "soft/iwarp/wire/terminate.h"
+#include "soft/iwarp/wire/formats.h"
 
 struct iw_engine;
 
