@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* CRC32C, in the fastest way that the processor has. */
+/* CRC32C, by the processor's instruction where it has one, else by a table. */
 #ifndef IWARP_CRC_H
 #define IWARP_CRC_H
 
@@ -10,11 +10,10 @@
 /* Continues a CRC over more bytes. The CRC of no bytes is 0; the result is final at any point. */
 uint32_t iw_crc32c(uint32_t crc, const void *bytes, size_t size);
 
-/* The ways to compute it, the slowest first. */
+/* The ways to compute it. */
 enum iw_crc_way {
 	IW_CRC_TABLE,
 	IW_CRC_INSTRUCTION, /* of the processor, for a CRC32C of eight bytes */
-	IW_CRC_VECTOR,	    /* by carry-less multiplication of 64 bytes */
 	IW_CRC_WAYS,
 };
 
