@@ -10,8 +10,6 @@
 
 #include "core/base/cancel.h"
 
-#define FALLBACK_SLEEP_NS 20000000
-
 /* Indexed by scope. A forked child inherits the registrations, so these stay valid in it. */
 static _Atomic bool is_supported[2];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -52,7 +50,7 @@ bool core_fence_is_supported(enum core_fence_scope scope)
 
 void core_fence_heavy(enum core_fence_scope scope)
 {
-	const struct timespec fallback = {0, FALLBACK_SLEEP_NS};
+	const struct timespec fallback = {0, CORE_FENCE_SLEEP_NS};
 	int state;
 
 	if (membarrier(barrier_commands[scope]))

@@ -10,7 +10,8 @@
  *
  * The frequent side uses light fences only after core_fence_is_supported() returned true and after
  * it has announced them; a full fence follows the announcement. The rare side reads the
- * announcement after its own full fence, and calls core_fence_heavy() if it is set.
+ * announcement after its own full fence, and calls core_fence_heavy() if it is set. The frequent side
+ * counts its uses with a full fence and announces after so many (enum core_fence_after, tuning.h).
  *
  * The thread sanitizer runs the same code. It takes no order from fences, light, full or heavy, and
  * needs none: a fence only ensures that one of the two sides sees the other's word and gives way.
@@ -27,9 +28,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/base/tuning.h"
+
 enum core_fence_scope {
 	CORE_FENCE_PROCESS, /* the other threads of this process */
-	CORE_FENCE_HOST,    /* and the threads of other processes that are registered, too */
+	CORE_FENCE_HOST,    /* those of other processes that are registered, too */
 };
 
 /*

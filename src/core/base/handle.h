@@ -20,23 +20,12 @@
 #include <dat/dat_registry.h>
 
 #include "core/base/lock.h"
-#include "core/base/tsan.h"
+#include "core/base/tuning.h"
 #include "shared/opendat.h"
 
 struct core_ia;
 
 #define CORE_CELL_SIZE (1u << OPENDAT_CELL_SHIFT)
-
-/*
- * Freed cells that wait before one is reused. The thread sanitizer identifies a lock by its address
- * and never forgets its place in the order of locks. A cell that is reused for a type of another
- * rank would be reported as a cycle. So under it cells are practically never reused.
- */
-#ifdef CORE_HAS_TSAN
-#define CORE_CELL_QUARANTINE (1u << 20)
-#else
-#define CORE_CELL_QUARANTINE 1024u
-#endif
 
 /* Tags of live cells: handle type + 1. A free or dead cell has tag 0. */
 #define CORE_TAG(type) ((uint8_t)((uint32_t)(type) + 1u))

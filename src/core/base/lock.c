@@ -2,16 +2,11 @@
 /* Biased locks (lock.h): taking the mutex, biasing, and revoking the bias. */
 #include "core/base/lock.h"
 
-#include <sched.h>
 #include <time.h>
 
 #include "core/base/cancel.h"
+#include "core/base/clock.h"
 #include "core/base/fence.h"
-
-#define STREAK_MIN 64u	   /* acquisitions in a row after which a lock is biased */
-#define LOSSES_MAX 20u	   /* largest number of times that STREAK_MIN doubles */
-#define LOSS_WINDOW_MS 10u /* a revocation this soon after the previous one doubles it */
-#define SPINS 100u
 
 void core_lock_init(struct core_lock *lock)
 {
@@ -41,9 +36,9 @@ static void count_loss(struct core_lock *lock)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	now_ms = (uint16_t)((uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u);
-	if ((uint16_t)(now_ms - lock->lost_ms) > LOSS_WINDOW_MS)
+	if ((uint16_t)(now_ms - lock->lost_ms) > CORE_LOCK_LOSS_WINDOW_MS)
 		lock->losses /= 2;
-	else if (lock->losses < LOSSES_MAX)
+	else if (lock->losses < CORE_LOCK_LOSSES_MAX)
 		lock->losses++;
 	lock->lost_ms = now_ms;
 }
@@ -56,8 +51,7 @@ static uint32_t thread_page(uintptr_t thread)
 /* Mutex held. At return the owner is outside and cannot enter without the mutex. */
 static void revoke_bias(struct core_lock *lock, uintptr_t owner)
 {
-	const struct timespec pause = {0, 50000};
-	unsigned int spins;
+	unsigned int turns = 0;
 	/* the sleep is a cancellation point, and the mutex would stay locked */
 	int state = core_cancel_off();
 
@@ -68,12 +62,8 @@ static void revoke_bias(struct core_lock *lock, uintptr_t owner)
 	 * acquire: pairs with the release in core_lock_release, else what the owner did inside is
 	 * not seen
 	 */
-	for (spins = 0; atomic_load_explicit(&lock->inside, memory_order_acquire); spins++) {
-		if (spins < SPINS)
-			sched_yield();
-		else /* the owner may have a lower priority than this thread */
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	}
+	while (atomic_load_explicit(&lock->inside, memory_order_acquire))
+		core_wait_turn(&turns);
 	core_cancel_restore(state);
 	count_loss(lock);
 }
@@ -98,7 +88,7 @@ static void lock_consider_bias(struct core_lock *lock, uintptr_t self)
 		lock->streak = 0;
 		return;
 	}
-	if (++lock->streak < STREAK_MIN << lock->losses)
+	if (++lock->streak < (uint32_t)CORE_FENCE_AFTER_LOCKS << lock->losses)
 		return;
 	lock->streak = 0;
 	if (lock->former)

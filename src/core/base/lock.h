@@ -83,7 +83,6 @@ CORE_INLINE uintptr_t core_lock_self(void)
 #ifdef __x86_64__
 	uintptr_t self;
 
-	/* volatile: reading it again is cheaper than saving a register to keep it */
 	__asm__ volatile("mov %%fs:0, %0" : "=r"(self));
 	return self;
 #else
