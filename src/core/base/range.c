@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/memcheck.h"
 #include "shared/fd.h"
 
 enum {
@@ -59,7 +60,7 @@ static int range_check_ioctl(int fd, uint64_t start, uint64_t end, uint64_t flag
 	return 1;
 }
 
-/* The same by parsing the file, which it closes. -1: it cannot be read. */
+/* Checks a range by parsing the file, which it closes. -1: it cannot be read. */
 static int range_check_maps(int fd, uint64_t start, uint64_t end, uint64_t flags)
 {
 	FILE *maps = fdopen(fd, "r");
@@ -113,8 +114,14 @@ bool core_range_is_mapped(const void *start, uint64_t len)
 	uintptr_t low = (uintptr_t)start & ~(page - 1);
 	uint64_t size = (uintptr_t)start + len - low;
 
+	bool is_mapped;
+
+	/* memcheck takes it for a read of all the bytes */
+	core_memcheck_pause();
 	/* MS_ASYNC writes nothing, but fails for a hole; the cost grows with the mappings only */
-	return !msync((void *)low, size, MS_ASYNC) || errno != ENOMEM;
+	is_mapped = !msync((void *)low, size, MS_ASYNC) || errno != ENOMEM;
+	core_memcheck_resume();
+	return is_mapped;
 }
 
 bool core_range_is_writable(const void *start, uint64_t len)
