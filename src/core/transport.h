@@ -6,22 +6,24 @@
  *
  *   base/transport_ops.h   the table, and the rules for both directions
  *   ep/ep.h                endpoints, requests and Receives; core_ep_enter, core_ep_leave
- *   ep/complete.h          completing requests and Receives
+ *   ep/ep_queue.h          completing requests and Receives
  *   ep/bind.h              executing a bind
- *   conn/conn.h            connections and connection requests
+ *   conn/ep_conn.h         connections
+ *   conn/sp.h              connection requests
  *   srq/srq.h              shared receive queues
- *   event/async.h          asynchronous events
+ *   event/evd_queue.h      asynchronous events
  *   mem/mem.h              the table of registered memory
  */
 #ifndef CORE_TRANSPORT_H
 #define CORE_TRANSPORT_H
 
 #include "core/base/transport_ops.h"
-#include "core/conn/conn.h"
+#include "core/conn/ep_conn.h"
+#include "core/conn/sp.h"
 #include "core/ep/bind.h"
-#include "core/ep/complete.h"
+#include "core/ep/ep_queue.h"
 #include "core/ep/ep.h"
-#include "core/event/async.h"
+#include "core/event/evd_queue.h"
 #include "core/mem/mem.h"
 #include "core/srq/srq.h"
 

@@ -53,12 +53,17 @@ size_t cm_put_accept(const struct cm_accept *accept, uint8_t out[CM_MAX])
 	return CM_ACCEPT_HEAD + accept->size + (accept->flags != 0);
 }
 
-size_t cm_put_reject(enum cm_reason reason, uint8_t out[CM_REJECT_SIZE])
+size_t cm_put_reject(enum cm_reason reason, const void *data, size_t size,
+		     uint8_t out[CM_REJECT_MAX])
 {
+	if (size > CM_PRIVATE_MAX)
+		size = 0;
 	put_head(out, TYPE_REJECT);
 	out[6] = (uint8_t)reason;
-	out[7] = 0;
-	return CM_REJECT_SIZE;
+	out[7] = (uint8_t)size;
+	if (size)
+		memcpy(out + CM_REJECT_HEAD, data, size);
+	return CM_REJECT_HEAD + size;
 }
 
 /* Returns 1, 0 or -1, as the functions below do. */
@@ -130,7 +135,18 @@ unsigned cm_get_reject(const void *from, size_t size)
 {
 	const uint8_t *bytes = from;
 
-	return check_head(bytes, size, TYPE_REJECT, CM_REJECT_SIZE) == 1 ? bytes[6] : 0;
+	return check_head(bytes, size, TYPE_REJECT, CM_REJECT_HEAD) == 1 ? bytes[6] : 0;
+}
+
+uint32_t cm_reject_data(const void *from, size_t size, const void **data_out)
+{
+	const uint8_t *bytes = from;
+
+	if (!cm_get_reject(from, size) || bytes[7] > CM_PRIVATE_MAX ||
+	    bytes[7] > size - CM_REJECT_HEAD)
+		return 0;
+	*data_out = bytes + CM_REJECT_HEAD;
+	return bytes[7];
 }
 
 /* Spreads neighbouring qualifiers. It must never change, because both sides have to agree on it. */

@@ -8,7 +8,7 @@
  *            RDMA Reads served 1, RDMA Reads wanted 1, data
  *   accept   magic 4, version 1, type 1, RDMA Reads served 1, size 1, data, flags 1; the type says
  *            whether a confirmation is wanted (verbs/iwarp.c); no byte of flags is sent if they are
- * 0 reject   magic 4, version 1, type 1, reason 1, zero 1
+ * 0 reject   magic 4, version 1, type 1, reason 1, size 1, data
  *
  * The connection manager of InfiniBand and RoCE leaves 56 bytes in a request. Data that does not
  * fit is sent in two requests. The first has CM_MORE and the first part; it is rejected with
@@ -29,7 +29,8 @@
 #define CM_PRIVATE_MAX 64u /* of the consumer's data: CONN-GEN-01 */
 #define CM_REQUEST_HEAD 24u
 #define CM_ACCEPT_HEAD 8u
-#define CM_REJECT_SIZE 8u
+#define CM_REJECT_HEAD 8u
+#define CM_REJECT_MAX (CM_REJECT_HEAD + CM_PRIVATE_MAX)
 #define CM_MAX (CM_REQUEST_HEAD + CM_PRIVATE_MAX)
 
 enum cm_flag {
@@ -42,6 +43,9 @@ enum cm_flag {
 	 * agreement, without counts.
 	 */
 	CM_COUNTS = 8,
+	/* With CM_COUNTS, what the sender's endpoint takes of RFC 7306 (D2-TCP-01). */
+	CM_IMMEDIATE = 0x10,
+	CM_ATOMICS = 0x20,
 };
 
 enum cm_reason {
@@ -58,7 +62,7 @@ struct cm_request {
 	uint32_t nonce;	   /* the same in all requests of an attempt */
 	uint16_t port;	   /* local_port of the active endpoint */
 	uint8_t read_in;   /* RDMA Reads that the sender serves at a time */
-	uint8_t read_out;  /* and starts at a time */
+	uint8_t read_out;  /* those that it starts at a time */
 	uint8_t data_size; /* bytes in this part */
 	uint8_t data[CM_PRIVATE_MAX];
 };
@@ -68,13 +72,15 @@ struct cm_accept {
 	uint8_t read_in;
 	uint8_t size;
 	uint8_t data[CM_PRIVATE_MAX];
-	uint8_t flags; /* CM_COUNTS or 0 */
+	uint8_t flags; /* CM_COUNTS and what depends on it, or 0 */
 };
 
 /* Each returns the number of bytes written. */
 size_t cm_put_request(const struct cm_request *request, uint8_t out[CM_MAX]);
 size_t cm_put_accept(const struct cm_accept *accept, uint8_t out[CM_MAX]);
-size_t cm_put_reject(enum cm_reason reason, uint8_t out[CM_REJECT_SIZE]);
+/* More than CM_PRIVATE_MAX bytes of data are left out. */
+size_t cm_put_reject(enum cm_reason reason, const void *data, size_t size,
+		     uint8_t out[CM_REJECT_MAX]);
 
 /*
  * Decode what a peer has sent, which may be anything. 1: decoded. 0: no header of OpenDAT. -1: an
@@ -85,6 +91,9 @@ int cm_get_request(const void *bytes, size_t size, size_t room, struct cm_reques
 int cm_get_accept(const void *bytes, size_t size, struct cm_accept *accept_out);
 /* Returns the reason, or 0. */
 unsigned cm_get_reject(const void *bytes, size_t size);
+/* The consumer's data behind the header of a rejection: returns their size. Older software sends
+ * none. */
+uint32_t cm_reject_data(const void *bytes, size_t size, const void **data_out);
 
 #define CM_PORTS 5u /* that a qualifier may be found at */
 /* The port with that index; 0: there is none. Index 0 is the qualifier itself. */

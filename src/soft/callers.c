@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include "core/base/clock.h"
-#include "soft/closer.h"
 
 #define WAITING_MAX 256u /* silent and refused callers of an engine: they take memory, too */
 /* a request may come later than its connection: nobody is dropped before that time (IWCM-39) */
@@ -28,9 +27,8 @@ static void listening_init(void)
 	(void)pthread_atfork(NULL, NULL, listening_child);
 }
 
-void soft_callers_init(struct soft_callers *callers, uint32_t cost)
+void soft_callers_init(struct soft_callers *callers)
 {
-	callers->cost = cost;
 	pthread_mutex_init(&callers->lock, NULL);
 }
 
@@ -118,17 +116,16 @@ static uint64_t share(void)
 
 bool soft_callers_has_room(struct soft_callers *callers)
 {
-	/* what waits to be closed may have come from strangers, too */
-	uint64_t held = soft_closer_count();
+	uint64_t held;
 	uint32_t waiting;
 
 	pthread_mutex_lock(&callers->lock);
 	waiting = callers->lists[SOFT_CALLER_REFUSED].count +
 		  callers->lists[SOFT_CALLER_SILENT].count;
-	held += (uint64_t)callers->cost * (waiting + callers->lists[SOFT_CALLER_OFFERED].count);
+	held = waiting + callers->lists[SOFT_CALLER_OFFERED].count;
 	pthread_mutex_unlock(&callers->lock);
 	/* one, whatever the limit */
-	return waiting < WAITING_MAX && (!held || held + callers->cost <= share());
+	return waiting < WAITING_MAX && (!held || held < share());
 }
 
 void *soft_callers_first(struct soft_callers *callers, bool (*get)(void *conn))

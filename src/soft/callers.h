@@ -34,7 +34,6 @@ struct soft_caller {
 
 /* Part of an engine. */
 struct soft_callers {
-	uint32_t cost;	      /* descriptors that a caller may come to hold; constant */
 	pthread_mutex_t lock; /* a leaf; guards the rest */
 	uint32_t listeners;
 	struct soft_caller_list {
@@ -44,7 +43,7 @@ struct soft_callers {
 	} lists[SOFT_CALLER_KINDS];
 };
 
-void soft_callers_init(struct soft_callers *callers, uint32_t cost);
+void soft_callers_init(struct soft_callers *callers);
 void soft_callers_destroy(struct soft_callers *callers);
 /* A service point of the engine begins to listen, and ends. */
 void soft_callers_listen(struct soft_callers *callers);

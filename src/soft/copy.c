@@ -12,7 +12,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -247,34 +246,6 @@ static int pipe_copy(uintptr_t dst, uintptr_t src, size_t len)
 	return rc;
 }
 
-/* The number of this process; reset in a child, where it would name the parent. */
-static _Atomic pid_t own_number;
-
-static void forget_number(void)
-{
-	/* relaxed: a child has one thread */
-	atomic_store_explicit(&own_number, 0, memory_order_relaxed);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, forget_number);
-}
-
-static pid_t own_pid(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	/* relaxed: all threads store the same value */
-	pid_t pid = atomic_load_explicit(&own_number, memory_order_relaxed);
-
-	if (pid)
-		return pid;
-	pthread_once(&once, watch_forks);
-	pid = getpid();
-	atomic_store_explicit(&own_number, pid, memory_order_relaxed);
-	return pid;
-}
-
 static int copy_own(soft_gate *gate, void *dst, const void *src, size_t len, bool is_ordered)
 {
 	/* set when the kernel has refused once, to skip further attempts; so relaxed is enough */
@@ -292,7 +263,7 @@ static int copy_own(soft_gate *gate, void *dst, const void *src, size_t len, boo
 	if (len == 0)
 		return 0;
 	if (!atomic_load_explicit(&is_refused, memory_order_relaxed)) {
-		copy.pid = own_pid();
+		copy.pid = getpid();
 		rc = vm_run(&copy, &iov, 1, &done);
 		if (rc == 0 || rc == -EAGAIN)
 			return rc;
@@ -413,4 +384,43 @@ int soft_copy_probe(pid_t pid, uint64_t address, const uint8_t token[16])
 
 	return soft_copy_from_process(pid, address, &iov, 1, sizeof(seen)) == 0 &&
 	       memcmp(seen, token, sizeof(seen)) == 0;
+}
+
+/*
+ * No system call does this for a thread that must not fault. It asks first: the kernel makes the
+ * page present and writable, or says that it cannot. Where it does not know the question, the bytes
+ * are read. A consumer that unmaps the memory in between has lost its process.
+ */
+static int check_writable(uint64_t *at)
+{
+	long size = sysconf(_SC_PAGESIZE);
+	uintptr_t page = (uintptr_t)at & ~((uintptr_t)size - 1);
+	uint64_t word;
+
+#ifdef MADV_POPULATE_WRITE
+	if (!madvise((void *)page, (size_t)size, MADV_POPULATE_WRITE))
+		return 0;
+	if (errno != EINVAL)
+		return -EFAULT;
+#else
+	(void)page;
+#endif
+	return soft_copy_safe_unordered(&word, at, sizeof(word));
+}
+
+int soft_atomic(uint64_t *at, const uint64_t *compare, uint64_t operand, uint64_t *before_out)
+{
+	int rc = soft_is_library_thread ? check_writable(at) : 0;
+
+	if (rc < 0)
+		return rc;
+	if (compare) {
+		*before_out = *compare;
+		/* stores what was there, whether it is equal or not */
+		(void)__atomic_compare_exchange_n(at, before_out, operand, false, __ATOMIC_SEQ_CST,
+						  __ATOMIC_SEQ_CST);
+	} else {
+		*before_out = __atomic_fetch_add(at, operand, __ATOMIC_SEQ_CST);
+	}
+	return 0;
 }

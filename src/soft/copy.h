@@ -28,7 +28,6 @@
 #include "core/base/same.h"
 #include "core/base/tls.h"
 #include "soft/gate.h"
-#include "soft/stream.h"
 
 #define SOFT_COPY_IOV_MAX 64
 
@@ -41,7 +40,7 @@ extern __thread bool soft_is_library_thread CORE_TLS_FAST;
  * consumer can access (of a device, secret memory).
  */
 int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len);
-/* The same without the guarantee of order, a little faster: into memory of ours. */
+/* soft_copy_safe without the guarantee of order, a little faster: into memory of ours. */
 int soft_copy_safe_unordered(void *dst, const void *src, size_t len);
 
 /* Copies into memory that a peer polls; both sides must be accessible. */
@@ -72,8 +71,7 @@ CORE_INLINE void soft_copy_ordered(void *dst, const void *src, size_t len)
 
 /*
  * From memory of ours into the consumer's, and from the consumer's into ours (in no order): 0; in
- * threads of the library also -EFAULT or -EPERM. `stream` is that of the process that reads `dst`
- * next, or NULL.
+ * threads of the library also -EFAULT or -EPERM.
  */
 static inline int soft_copy_to_consumer(void *dst, const void *src, size_t len)
 {
@@ -82,17 +80,20 @@ static inline int soft_copy_to_consumer(void *dst, const void *src, size_t len)
 	soft_copy_ordered(dst, src, len);
 	return 0;
 }
-static inline int soft_copy_from_consumer(void *dst, const void *src, size_t len,
-					  struct soft_stream *stream)
+static inline int soft_copy_from_consumer(void *dst, const void *src, size_t len)
 {
 	if (soft_is_library_thread)
 		return soft_copy_safe_unordered(dst, src, len);
-	if (stream && len >= SOFT_STREAM_MIN)
-		soft_stream_copy(stream, dst, src, len);
-	else
-		memcpy(dst, src, len);
+	memcpy(dst, src, len);
 	return 0;
 }
+
+/*
+ * An atomic operation on the aligned 8 bytes at `at`, which is memory of the consumer: adds the
+ * operand, or stores it if the bytes equal *compare. Stores the value before. -EFAULT in threads of
+ * the library: they cannot be written to.
+ */
+int soft_atomic(uint64_t *at, const uint64_t *compare, uint64_t operand, uint64_t *before_out);
 
 /*
  * Copies between iovecs here (at most SOFT_COPY_IOV_MAX, together at least len bytes, of which the

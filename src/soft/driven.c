@@ -13,16 +13,15 @@ static void begin_group(struct soft_driven *driven, uint64_t polls, uint64_t now
 	SET(driven->group, polls);
 }
 
-/* The group ended in time. Storing the thread costs system calls, so not each time. */
+/* The group ended in time. Moving the mark costs system calls, so not each time. */
 static void note_thread(struct soft_driven *driven, uint64_t now)
 {
 	uint64_t used_ns;
 
 	SET(driven->last_ns, now);
-	if (now - GET(driven->stored_ns) < SOFT_DRIVEN_GROUP / 4)
+	if (now - GET(driven->marked_ns) < SOFT_DRIVEN_GROUP / 4)
 		return;
-	SET(driven->stored_ns, now);
-	soft_poller_store(&driven->poller);
+	SET(driven->marked_ns, now);
 	(void)soft_mark_move(&driven->mark, &used_ns);
 }
 
@@ -53,8 +52,7 @@ void soft_driven_end_group(struct soft_driven *driven, uint64_t polls, uint32_t 
 void soft_driven_begin(struct soft_driven *driven, uint64_t now)
 {
 	SET(driven->last_ns, now);
-	SET(driven->stored_ns, 0);
-	soft_poller_clear(&driven->poller);
+	SET(driven->marked_ns, 0);
 	begin_group(driven, GET(driven->polls), now);
 }
 
@@ -62,15 +60,6 @@ uint64_t soft_driven_left(const struct soft_driven *driven, uint64_t now)
 {
 	uint64_t last = GET(driven->last_ns);
 	uint64_t time = now > last ? now - last : 0; /* `last` may be newer than `now` */
-	uint64_t left;
 
-	if (!last)
-		return 0;
-	if (time < SOFT_DRIVEN_AFTER)
-		return SOFT_DRIVEN_AFTER - time;
-	if (time >= SOFT_DRIVEN_PREEMPTED ||
-	    !soft_poller_is_preempted(&driven->poller, SOFT_DRIVEN_GROUP))
-		return 0;
-	left = SOFT_DRIVEN_PREEMPTED - time;
-	return left < SOFT_DRIVEN_AFTER ? left : SOFT_DRIVEN_AFTER;
+	return last && time < SOFT_DRIVEN_AFTER ? SOFT_DRIVEN_AFTER - time : 0;
 }

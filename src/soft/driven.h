@@ -6,10 +6,8 @@
  * message would wait until the service thread notices (COMPAT-46). So the time that a group of
  * polls takes decides.
  *
- * A thread that polled and has no processor now continues later. Taking over its work would only
- * take more processor time from it, and each peer would have to wake the service thread for each
- * message. For the same reason, time in which the thread had no processor does not count for a
- * group; but time in which it slept does.
+ * Time in which the thread had no processor does not count for a group; but time in which it slept
+ * does.
  */
 #ifndef SOFT_DRIVEN_H
 #define SOFT_DRIVEN_H
@@ -18,50 +16,45 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "soft/poller.h"
+#include "soft/mark.h"
 
-#define SOFT_DRIVEN_GROUP 1000000u	 /* nanoseconds that a group of polls may take */
-#define SOFT_DRIVEN_AFTER 2000000u	 /* such a group counts for so long, */
-#define SOFT_DRIVEN_PREEMPTED 100000000u /* and for so long while the thread has no processor */
+#define SOFT_DRIVEN_GROUP 1000000u /* nanoseconds that a group of polls may take */
+#define SOFT_DRIVEN_AFTER 2000000u /* so long such a group counts */
 
 /* Written by threads that poll. Relaxed: hints, and polls at the same time may be lost. */
 struct soft_driven {
 	_Atomic uint64_t polls;	    /* by all threads */
 	_Atomic uint64_t group;	    /* `polls` when the group began */
-	_Atomic uint64_t began_ns;  /* and the time */
+	_Atomic uint64_t began_ns;  /* the time of that */
 	_Atomic uint64_t last_ns;   /* when a group last ended in time; 0: never */
-	_Atomic uint64_t stored_ns; /* when the thread that ended one was last stored */
-	struct soft_poller poller;
-	struct soft_mark mark; /* where a group last ended late, or `poller` was stored */
+	_Atomic uint64_t marked_ns; /* when such an end last moved the mark */
+	struct soft_mark mark;	    /* where a group last ended late, or at that time */
 };
 
 void soft_driven_end_group(struct soft_driven *driven, uint64_t polls, uint32_t least);
 
-/* Counts polls of this thread. A group is at least `least` polls, which may change. */
-static inline void soft_driven_count(struct soft_driven *driven, uint32_t polls, uint32_t least)
+/* Would the next poll end a group? */
+static inline bool soft_driven_is_due(const struct soft_driven *driven, uint32_t least)
+{
+	return atomic_load_explicit(&driven->polls, memory_order_relaxed) + 1 -
+		       atomic_load_explicit(&driven->group, memory_order_relaxed) >=
+	       least;
+}
+
+/*
+ * Counts polls of this thread. A group is at least `least` polls, which may change. True: a group
+ * has ended.
+ */
+static inline bool soft_driven_count(struct soft_driven *driven, uint32_t polls, uint32_t least)
 {
 	uint64_t total = atomic_load_explicit(&driven->polls, memory_order_relaxed) + polls;
 
 	atomic_store_explicit(&driven->polls, total, memory_order_relaxed);
 	/* also when another thread, which had no processor, has stepped the total back */
-	if (total - atomic_load_explicit(&driven->group, memory_order_relaxed) >= least)
-		soft_driven_end_group(driven, total, least);
-}
-
-/* Counts one poll of this thread. soft_driven_count() has to follow soon, and may end the group. */
-static inline void soft_driven_note(struct soft_driven *driven)
-{
-	uint64_t total = atomic_load_explicit(&driven->polls, memory_order_relaxed);
-
-	atomic_store_explicit(&driven->polls, total + 1, memory_order_relaxed);
-}
-
-/* Subtracts the poll that this thread has counted last. */
-static inline void soft_driven_uncount(struct soft_driven *driven)
-{
-	uint64_t total = atomic_load_explicit(&driven->polls, memory_order_relaxed);
-
-	atomic_store_explicit(&driven->polls, total - 1, memory_order_relaxed);
+	if (total - atomic_load_explicit(&driven->group, memory_order_relaxed) < least)
+		return false;
+	soft_driven_end_group(driven, total, least);
+	return true;
 }
 
 /* As if a group had just ended in time: a thread is expected to poll. */

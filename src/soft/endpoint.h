@@ -15,7 +15,8 @@ struct shm_ep {
 	bool is_detached;
 };
 
-/* The transport's side of an endpoint (core_ep.transport). At most one of the two has a connection.
+/*
+ * The transport's side of an endpoint (core_ep.transport). At most one of the two has a connection.
  */
 struct soft_ep {
 	struct shm_ep shm; /* first: that engine sees nothing else */

@@ -4,18 +4,10 @@
  * and removing is cheap with thousands of connections, and the child may do nothing but system
  * calls.
  *
- * No lock is held while a file is closed for good, because that can block: the last close of a
- * socket closes the descriptors in its queue, too. A lock would pass that on to every fork of the
- * process. But a fork between the removal from the list and the close must not leave an open copy
- * in the child. So dup3(2) first replaces the file by the placeholder, an event descriptor, whose
- * close never blocks. The number is listed all the time, and in the child it stands for the file or
- * for the placeholder.
- *
- * A child's close should not be the last one of such a file either. So a closer (closer.h) sends
- * the file through a socket pair. The queue of the pair holds the file open while the closer closes
- * the descriptor and waits for the children of earlier forks. Taking the message out makes the last
- * close. Each child has a word in memory that it shares with its parent, and clears it when it has
- * closed its copies.
+ * No lock is held while a file is closed for good, because that can take long. But a fork between
+ * the removal from the list and the close must not leave an open copy in the child. So dup3(2)
+ * first replaces the file by the placeholder, an event descriptor, whose close is quick. The number
+ * is listed all the time, and in the child it stands for the file or for the placeholder.
  *
  * The consumer may close all descriptors of the process and open files that get their numbers. So
  * the list holds which file each descriptor was, as fstat tells it, and a number that is another
@@ -48,9 +40,6 @@
 #endif
 
 #define WORD_BITS 64u
-#define CHILDREN_MS 1000u  /* for so long a closer waits for children */
-#define QUEUE_MS 1000u	   /* for so long a closer tries to send a file */
-#define CHILDREN_MAX 1024u /* a child is not waited for any more after so many later forks */
 
 struct identity {
 	dev_t dev;
@@ -63,19 +52,9 @@ static pthread_mutex_t fds_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t *fds_words;
 static struct identity *fds_identities; /* of as many descriptors as there are bits */
 static size_t fds_word_count;
-static size_t fds_count;	 /* descriptors listed, and files in the queue */
+static size_t fds_count;	 /* descriptors listed */
 static int fds_placeholder = -1; /* open while fds_count is not 0 */
 static struct identity fds_placeholder_identity;
-static int fds_pair[2] = {-1, -1}; /* listed; open while anything else is counted */
-static uint32_t fds_forks;	   /* the number of the last fork */
-/*
- * The numbers of forks whose children have not closed their copies yet, each in the word of its
- * number; shared with the children. NULL: they are not waited for.
- */
-static _Atomic uint32_t *fds_children;
-
-/* Held while a file is sent and its descriptor closed. Before fds_lock; not taken by forks. */
-static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct identity identify(int fd)
 {
@@ -102,33 +81,9 @@ static void close_same(int fd, const struct identity *identity)
 		close(fd);
 }
 
-static void map_children(void *place)
-{
-	void *memory = mmap(place, CHILDREN_MAX * sizeof(*fds_children), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS | (place ? MAP_FIXED : 0), -1, 0);
-
-	fds_children = memory == MAP_FAILED ? NULL : memory;
-}
-
-static _Atomic uint32_t *child_word(uint32_t number)
-{
-	return &fds_children[number % CHILDREN_MAX];
-}
-
 static void fds_prepare(void)
 {
 	pthread_mutex_lock(&fds_lock);
-	if (!fds_count || !fds_children)
-		return;
-	if (++fds_forks == 0)
-		fds_forks = 1;
-	atomic_store(child_word(fds_forks), fds_forks);
-}
-
-/* The child of that fork has closed its copies, or is not waited for any more. */
-static void child_is_done(uint32_t number)
-{
-	(void)atomic_compare_exchange_strong(child_word(number), &number, 0);
 }
 
 static void fds_parent(void)
@@ -151,18 +106,13 @@ static void fds_child(void)
 		}
 	}
 	close_same(fds_placeholder, &fds_placeholder_identity);
-	fds_placeholder = fds_pair[0] = fds_pair[1] = -1;
-	if (fds_count && fds_children)
-		child_is_done(fds_forks);
+	fds_placeholder = -1;
 	fds_count = 0;
-	queue_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	map_children(fds_children); /* its own, for its children */
 	pthread_mutex_unlock(&fds_lock);
 }
 
 static void fds_init(void)
 {
-	map_children(NULL);
 	pthread_atfork(fds_prepare, fds_parent, fds_child);
 }
 
@@ -252,43 +202,6 @@ static bool is_ours_locked(int fd)
 	return false;
 }
 
-static int open_pair_locked(void)
-{
-	int rc, pair[2]; /* socketpair() may change it and fail */
-
-	if (fds_pair[0] >= 0)
-		return 0;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	pair[0] = opendat_fd_move(pair[0]);
-	pair[1] = opendat_fd_move(pair[1]);
-	if (pair[0] < 0 || pair[1] < 0)
-		rc = -EMFILE;
-	else
-		rc = grow_locked((size_t)(pair[0] > pair[1] ? pair[0] : pair[1]) / WORD_BITS);
-	for (int i = 0; i < 2; i++) {
-		if (rc)
-			close(pair[i]);
-		else
-			(void)list_locked(fds_pair[i] = pair[i]); /* there is room */
-	}
-	return rc;
-}
-
-static int fds_add_locked(int fd)
-{
-	int rc = list_locked(fd);
-
-	if (rc)
-		return rc;
-	rc = open_pair_locked();
-	if (rc) {
-		forget_locked(fd);
-		uncount_locked();
-	}
-	return rc;
-}
-
 void soft_fd_begin(void)
 {
 	pthread_once(&fds_once, fds_init);
@@ -308,7 +221,7 @@ int soft_fd_end(int fd)
 	int rc;
 
 	fd = leave_listed_locked(opendat_fd_move(fd));
-	rc = fd < 0 ? -errno : fds_add_locked(fd);
+	rc = fd < 0 ? -errno : list_locked(fd);
 	if (fd >= 0 && rc)
 		close(fd);
 	pthread_mutex_unlock(&fds_lock);
@@ -321,29 +234,7 @@ int soft_fd_socket(int domain, int type)
 	return soft_fd_end(socket(domain, type | SOCK_CLOEXEC, 0));
 }
 
-bool soft_fd_is_stale(int type, const struct sockaddr_un *name, socklen_t size)
-{
-	int fd = soft_fd_socket(AF_UNIX, type | SOCK_NONBLOCK);
-	bool is_refused;
-
-	if (fd < 0)
-		return false;
-	is_refused = connect(fd, (const struct sockaddr *)name, size) < 0 && errno == ECONNREFUSED;
-	soft_fd_close(fd);
-	return is_refused;
-}
-
-int soft_fd_add(int fd)
-{
-	int rc;
-
-	soft_fd_begin();
-	rc = fds_add_locked(fd);
-	pthread_mutex_unlock(&fds_lock);
-	return rc;
-}
-
-static void close_listed(int fd)
+void soft_fd_close(int fd)
 {
 	bool is_replaced;
 	int placeholder;
@@ -366,152 +257,18 @@ static void close_listed(int fd)
 		close(fd);
 }
 
-static bool take_idle_pair(int pair[2])
+int soft_fd_replace(int fd, int other)
 {
-	bool is_idle;
+	int rc = -EBADF;
 
 	pthread_mutex_lock(&fds_lock);
-	is_idle = fds_pair[0] >= 0 && fds_count == 2;
-	for (int i = 0; i < 2 && is_idle; i++) {
-		pair[i] = fds_pair[i];
-		fds_pair[i] = -1;
+	if (is_ours_locked(fd)) {
+		rc = dup3(other, fd, O_CLOEXEC) < 0 ? -errno : 0;
+		fds_identities[fd] = identify(fd);
 	}
 	pthread_mutex_unlock(&fds_lock);
-	return is_idle;
-}
-
-/* Closes the pair if nothing else is counted. Others may open and leave a new one meanwhile. */
-static void close_idle_pair(void)
-{
-	int pair[2];
-
-	while (take_idle_pair(pair)) {
-		close_listed(pair[0]);
-		close_listed(pair[1]);
-	}
-}
-
-void soft_fd_close(int fd)
-{
-	close_listed(fd);
-	close_idle_pair();
-}
-
-bool soft_fd_is_listed(int fd)
-{
-	bool is_listed;
-
-	pthread_mutex_lock(&fds_lock);
-	is_listed = is_ours_locked(fd);
-	pthread_mutex_unlock(&fds_lock);
-	return is_listed;
-}
-
-/* Has any child of a fork up to that number copies? Clears its word, if it should. */
-static bool any_child(uint32_t last, bool should_clear)
-{
-	bool is_any = false;
-
-	for (uint32_t i = 0; i < CHILDREN_MAX; i++) {
-		uint32_t number = atomic_load(&fds_children[i]);
-
-		if (!number || (int32_t)(last - number) < 0)
-			continue;
-		is_any = true;
-		if (should_clear)
-			child_is_done(number);
-	}
-	return is_any;
-}
-
-/* Waits until the children of all forks up to that number have closed their copies. */
-static void await_children(uint32_t last)
-{
-	unsigned waits;
-
-	if (!fds_children)
-		return;
-	for (waits = 0; waits < CHILDREN_MS && any_child(last, false); waits++)
-		poll(NULL, 0, 1);
-	/* the fork failed, or the child was killed or is stopped */
-	if (waits == CHILDREN_MS)
-		(void)any_child(last, true);
-}
-
-static bool send_file(int sender, int fd)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = (char[]){0}, .iov_len = 1};
-	struct msghdr message = {.msg_iov = &iov,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control)};
-
-	memset(&control, 0, sizeof(control));
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	return sendmsg(sender, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-}
-
-/*
- * Puts the file of a listed descriptor into the queue and closes the descriptor. No child of a fork
- * after *last has a copy.
- */
-static bool put_file(int fd, uint32_t *last)
-{
-	bool is_sent;
-	int sender;
-
-	pthread_mutex_lock(&queue_lock);
-	pthread_mutex_lock(&fds_lock);
-	sender = is_ours_locked(fd) && is_ours_locked(fds_pair[0]) ? fds_pair[0] : -1;
-	pthread_mutex_unlock(&fds_lock);
-	is_sent = sender >= 0 && send_file(sender, fd);
-	if (is_sent) {
-		pthread_mutex_lock(&fds_lock);
-		forget_locked(fd); /* but still counted */
-		close(fd);	   /* not the last one */
-		*last = fds_forks;
-		pthread_mutex_unlock(&fds_lock);
-	}
-	pthread_mutex_unlock(&queue_lock);
-	return is_sent;
-}
-
-/*
- * Makes the last close of the oldest file in the queue, which another closer may have put there.
- * When k closers have waited, one of them has put in the k-th file or a later one, so the children
- * that had copies of the first k files have been waited for.
- */
-static void take_file(void)
-{
-	char byte;
-
-	(void)!recv(fds_pair[1], &byte, 1, MSG_DONTWAIT); /* open, because the file is counted */
-	pthread_mutex_lock(&fds_lock);
-	uncount_locked();
-	pthread_mutex_unlock(&fds_lock);
-	close_idle_pair();
-}
-
-void soft_fd_close_last(int fd)
-{
-	uint32_t last;
-
-	for (unsigned tries = 0; tries < QUEUE_MS; tries++) {
-		if (put_file(fd, &last)) {
-			await_children(last);
-			take_file();
-			return;
-		}
-		poll(NULL, 0, 1);
-	}
-	soft_fd_close(fd);
+	close(other);
+	return rc;
 }
 
 int soft_fd_memfd(const char *name, size_t size)

@@ -10,8 +10,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 /*
  * Creates a descriptor so that no fork happens between its creation and its entry in the list:
@@ -24,18 +22,9 @@
  */
 void soft_fd_begin(void);
 int soft_fd_end(int fd);
-/* The same for a socket, which an exec closes; the type may contain SOCK_NONBLOCK. */
+/* Makes and lists a socket, which an exec closes; the type may contain SOCK_NONBLOCK. */
 int soft_fd_socket(int domain, int type);
 
-/*
- * Is the name in use by a local socket of that type which does not listen? Between fork and exec a
- * child has copies of our sockets, also of those that we have closed, and their names must be free
- * nevertheless (PSP-FREE-06).
- */
-bool soft_fd_is_stale(int type, const struct sockaddr_un *name, socklen_t size);
-
-/* Lists a descriptor that exists already: 0, or -errno (then it is still open and the caller's). */
-int soft_fd_add(int fd);
 /*
  * Closes a listed descriptor and removes it from the list, in one step as seen by fork. If the file
  * takes long to close, only the caller waits. Ignores a descriptor that is not listed (-1; or any
@@ -44,15 +33,10 @@ int soft_fd_add(int fd);
 void soft_fd_close(int fd);
 
 /*
- * Closes a listed descriptor whose last close may block, so that no child of a fork makes the last
- * close. Waits for the children that have copies, but not longer than about a second. Children of
- * vfork and posix_spawn are not waited for: their exec may make the last close, and wait. If the
- * kernel refuses to put the file into the queue of a socket (too many descriptors of the user are
- * in such queues), this tries for a second. If that does not help, a fork meanwhile may wait.
+ * Gives a listed descriptor, which other threads may be using, the file of another one, which is
+ * not listed, and closes that: 0, or -errno. -EBADF: the number is not ours any more.
  */
-void soft_fd_close_last(int fd);
-
-bool soft_fd_is_listed(int fd);
+int soft_fd_replace(int fd, int other);
 
 /*
  * Creates a listed memory file of that size, which can be sealed; -errno. -EFBIG: the size exceeds

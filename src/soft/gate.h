@@ -37,7 +37,7 @@ bool soft_gate_is_restartable(void);
 bool soft_gate_copy(soft_gate *gate, void *dst, const void *src, size_t len);
 /* Stores 1, 2, 4 or 8 bytes at once, after everything that was stored before. dst is aligned. */
 bool soft_gate_store(soft_gate *gate, void *dst, const void *src, size_t size);
-/* The same for 8 bytes, the most frequent size. */
+/* soft_gate_store for 8 bytes, the most frequent size. */
 bool soft_gate_store_word(soft_gate *gate, void *dst, const void *src);
 /* Calls process_vm_readv(2) or process_vm_writev(2); *rc_out is the result, or -errno. */
 bool soft_gate_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,

@@ -47,8 +47,8 @@ struct key_slot {
 struct soft_keys {
 	/* set at creation */
 	struct soft_key_entry *entries;
-	struct core_space table; /* the entries, */
-	struct core_space state; /* and the slots */
+	struct core_space table; /* the entries */
+	struct core_space state; /* the slots */
 	int fd;
 	struct soft_secret secret;
 	/* rank 9 (a leaf); guards what follows. Only the user of a key writes its entry. */
@@ -124,7 +124,7 @@ int soft_keys_create(struct soft_keys **keys_out)
 		goto close_fd;
 	pthread_mutex_init(&keys->lock, NULL);
 	soft_secret_init(&keys->secret);
-	keys->fresh = 1;
+	keys->fresh = SOFT_KEY_FIRST;
 	*keys_out = keys;
 	return 0;
 
@@ -158,12 +158,17 @@ const struct soft_key_entry *soft_keys_entries(const struct soft_keys *keys)
 	return keys->entries;
 }
 
+_Atomic uint64_t *soft_keys_pulse(struct soft_keys *keys)
+{
+	return &keys->entries[1].pulse;
+}
+
 /* The index is about to be used for the first time, in a table whose elements have that size. */
 static void use_index(const struct core_space *space, uint32_t index, size_t size)
 {
 	size_t offset = index * size;
 
-	if (index == 1 || offset % CORE_SPACE_CHUNK < size)
+	if (index == SOFT_KEY_FIRST || offset % CORE_SPACE_CHUNK < size)
 		core_space_use(space, offset / CORE_SPACE_CHUNK * CORE_SPACE_CHUNK);
 }
 
@@ -271,12 +276,7 @@ void soft_keys_end_remote(struct soft_keys *keys, uint32_t key)
 	struct soft_key_entry *entry = &keys->entries[soft_key_index(key)];
 
 	assert_taken(keys, key);
-	/* relaxed: the right to pull never changes */
-	if (!(__atomic_load_n(&entry->rights, __ATOMIC_RELAXED) & SOFT_RIGHT_PULL)) {
-		soft_keys_invalidate(keys, key);
-		return;
-	}
-	__atomic_store_n(&entry->rights, SOFT_RIGHT_PULL, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&entry->rights, 0, __ATOMIC_SEQ_CST);
 	/* as in soft_keys_invalidate */
 	atomic_thread_fence(memory_order_seq_cst);
 }
@@ -455,6 +455,13 @@ void soft_view_put(struct soft_view *view)
 const struct soft_key_entry *soft_view_entries(const struct soft_view *view)
 {
 	return view->entries;
+}
+
+uint64_t soft_view_pulse(const struct soft_view *view)
+{
+	/* cast, because atomic loads of older compilers refuse const; relaxed: a hint */
+	return atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)&view->entries[1].pulse,
+				    memory_order_relaxed);
 }
 
 bool soft_view_is_orphan(const struct soft_view *view)

@@ -3,7 +3,7 @@
  * Memory keys of the software RNIC. Each adapter instance publishes a table of its registered
  * regions in a memory file that peers map read-only. A key (rmr_context) is an index of the table
  * and a generation, so a stale key never finds a new region. An initiator on the same host checks a
- * key in the target's table itself (after it has announced the key, see shm/segment.h). For bytes
+ * key in the target's table itself (after it has announced the key, see shm/bytes/segment.h). For bytes
  * that come through a ring, the owner checks the key in the same table.
  */
 #ifndef SOFT_KEY_H
@@ -24,8 +24,7 @@
 enum soft_right {
 	SOFT_RIGHT_REMOTE_READ = 1,
 	SOFT_RIGHT_REMOTE_WRITE = 2,
-	/* for peers of the same user: */
-	SOFT_RIGHT_PULL = 4, /* local read: a peer may fetch a posted Send from it */
+	SOFT_RIGHT_REMOTE_ATOMIC = 4,
 };
 
 /* One region, in memory shared read-only with peers. */
@@ -36,11 +35,14 @@ struct soft_key_entry {
 	uint32_t guard;	      /* in entry 0, which is no key: see struct soft_guard */
 	uint64_t address;
 	uint64_t length;
-	uint64_t pad[4];
+	_Atomic uint64_t pulse; /* in entry 1, which is no key: see soft_keys_pulse */
+	uint64_t pad[3];
 };
 _Static_assert(sizeof(struct soft_key_entry) == 64, "one cache line");
 
-/* Index 0 is never used, so 0 is no key. */
+/* The first index of a key. Entry 0 is the guard's, so 0 is no key, and entry 1 the pulse's. */
+#define SOFT_KEY_FIRST 2u
+
 static inline uint32_t soft_key_index(uint32_t key)
 {
 	return key & (SOFT_KEY_MAX - 1);
@@ -73,6 +75,13 @@ int soft_keys_fd(const struct soft_keys *keys);
 /* The owner's own view, for checks of bytes that arrive through rings. */
 const struct soft_key_entry *soft_keys_entries(const struct soft_keys *keys);
 
+/*
+ * The pulse: when a thread of the owner's program last polled in vain, by core_now_ns, to within a
+ * few polls; 0: the last poll has found a completion. It has a line of its own, which the owner
+ * writes and peers read.
+ */
+_Atomic uint64_t *soft_keys_pulse(struct soft_keys *keys);
+
 /* Creates a live key. -ENOSPC: all are in use. */
 int soft_keys_add(struct soft_keys *keys, uint64_t address, uint64_t length, uint32_t rights,
 		  uint32_t pz, uint32_t *key_out);
@@ -87,8 +96,8 @@ void soft_keys_activate(struct soft_keys *keys, uint32_t key);
 void soft_keys_invalidate(struct soft_keys *keys, uint32_t key);
 void soft_keys_release(struct soft_keys *keys, uint32_t key);
 /*
- * Takes the remote rights from a live key, with the order of soft_keys_invalidate. A key that has
- * no other right becomes dead. Several threads may do that for one key.
+ * Takes the rights from a live key, with the order of soft_keys_invalidate. Several threads may do
+ * that for one key.
  */
 void soft_keys_end_remote(struct soft_keys *keys, uint32_t key);
 
@@ -96,7 +105,7 @@ void soft_keys_end_remote(struct soft_keys *keys, uint32_t key);
 static inline bool soft_key_is_remote(const struct soft_key_entry *entry)
 {
 	return __atomic_load_n(&entry->rights, __ATOMIC_RELAXED) &
-	       (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE);
+	       (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_REMOTE_ATOMIC);
 }
 
 /*
@@ -120,6 +129,8 @@ struct soft_view;
 int soft_view_get(int fd, struct soft_view **view_out);
 void soft_view_put(struct soft_view *view);
 const struct soft_key_entry *soft_view_entries(const struct soft_view *view);
+/* The owner's pulse, as the owner claims. */
+uint64_t soft_view_pulse(const struct soft_view *view);
 /* Has the kernel marked the owner as dead? */
 bool soft_view_is_orphan(const struct soft_view *view);
 /* The thread of the owner that holds the guard, as the owner claims; 0: none does. */

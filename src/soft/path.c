@@ -11,18 +11,23 @@
 
 #include "core/base/slab.h"
 #include "soft/address.h"
+#include "soft/claim.h"
 #include "soft/endpoint.h"
-#include "soft/iwarp/connect/ep.h"
 #include "soft/iwarp/connect/setup.h"
-#include "soft/shm/connect/ep.h"
+#include "soft/iwarp/connect/ep.h"
+#include "soft/iwarp/connect/listen.h"
+#include "soft/iwarp/connect/request.h"
+#include "soft/iwarp/engine/service.h"
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/setup.h"
+#include "soft/shm/engine/drive.h"
 #include "soft/soft.h"
 
 /* A service point: what listens for it in either engine, or NULL. */
 struct soft_listener {
-	void *shm;
+	struct shm_listener *shm;
 	struct iw_listener *tcp;
+	int claim_fd; /* tells other users of peers=user; -errno: it does not */
 };
 
 static enum core_transport transport_of(const struct core_ia *ia)
@@ -65,8 +70,10 @@ static int listen_tcp(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qua
 	return rc < 0 ? rc : iw_listen(engine, sp, qual, &listener->tcp);
 }
 
-/* One listener serves both paths (IWCM-03). A qualifier that TCP has chosen may be in use in the
- * other one: -EBUSY. */
+/*
+ * One listener serves both paths (IWCM-03). A qualifier that TCP has chosen may be in use in the
+ * other one: -EBUSY. Without a folder for names all peers come over TCP.
+ */
 static int listen_both(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual,
 		       struct soft_listener *listener)
 {
@@ -76,6 +83,8 @@ static int listen_both(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qu
 	if (rc < 0)
 		return rc;
 	rc = shm_listen(soft_adapter_of(ia)->shm, sp, qual, &listener->shm);
+	if (rc == -EACCES)
+		return 0;
 	if (rc < 0 && is_ours)
 		*qual = 0;
 	return rc == -EADDRINUSE && is_ours ? -EBUSY : rc;
@@ -88,9 +97,12 @@ int soft_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual, voi
 
 	if (!listener)
 		return -ENOMEM;
+	listener->claim_fd = -ENOENT;
 	switch (transport_of(ia)) {
 	case CORE_TRANSPORT_SHM:
 		rc = shm_listen(soft_adapter_of(ia)->shm, sp, qual, &listener->shm);
+		if (!rc && ia->settings.peers == CORE_PEERS_USER)
+			listener->claim_fd = soft_claim_take(SOFT_CLAIM_USER, &ia->address, *qual);
 		break;
 	case CORE_TRANSPORT_TCP:
 		rc = listen_tcp(ia, sp, qual, listener);
@@ -114,6 +126,7 @@ void soft_unlisten(struct core_ia *ia, void *object)
 		shm_unlisten(soft_adapter_of(ia)->shm, listener->shm);
 	if (listener->tcp)
 		iw_unlisten(soft_adapter_of(ia)->tcp, listener->tcp);
+	soft_claim_give(listener->claim_fd);
 	core_slab_free(listener, sizeof(*listener));
 }
 
@@ -154,10 +167,10 @@ int soft_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CON
 	const union core_sockaddr scoped = with_scope(ep->ia, address);
 	int rc = -EHOSTUNREACH;
 
-	/* IWCM-01 IWCM-60: peers that are found on this host, by address or in the directory */
+	/* IWCM-01 IWCM-60: processes of our user that have a name here */
 	if (transport_of(ep->ia) != CORE_TRANSPORT_TCP)
-		rc = shm_connect(soft_adapter_of(ep->ia)->shm, ep, &scoped, qual, timeout_us,
-				 param);
+		rc = shm_connect(soft_adapter_of(ep->ia)->shm, ep, &scoped, qual, timeout_us, param,
+				 transport_of(ep->ia) == CORE_TRANSPORT_SHM ? NULL : connect_tcp);
 	if (rc == -EHOSTUNREACH)
 		rc = connect_tcp(ep, &scoped, qual, timeout_us, param);
 	return rc;
@@ -178,14 +191,14 @@ int soft_accept(void *request, struct core_ep *ep, const struct transport_conn_p
 	return tcp ? iw_accept(tcp, ep, param) : shm_accept(request, ep, param);
 }
 
-void soft_reject(void *request, enum transport_reject why)
+void soft_reject(void *request, enum transport_reject why, const void *private_data, uint32_t size)
 {
 	struct iw_conn *tcp = tcp_request(request);
 
 	if (tcp)
-		iw_reject(tcp, why);
+		iw_reject(tcp, why, private_data, size);
 	else
-		shm_reject(request, why);
+		shm_reject(request, why, private_data, size);
 }
 
 void soft_disconnect(struct core_ep *ep, bool is_graceful)

@@ -80,14 +80,14 @@ void soft_unpin(struct soft_pins *pins)
 		core_mem_put(pins->lmr[--pins->count]);
 }
 
-int soft_gather(uint8_t *to, const struct soft_pins *pins, struct soft_stream *stream)
+int soft_gather(uint8_t *to, const struct soft_pins *pins)
 {
 	uint32_t i;
 
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
 
-		if (soft_copy_from_consumer(to, iov->iov_base, iov->iov_len, stream) < 0)
+		if (soft_copy_from_consumer(to, iov->iov_base, iov->iov_len) < 0)
 			return -EFAULT;
 		to += iov->iov_len;
 	}

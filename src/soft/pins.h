@@ -14,7 +14,6 @@
 #include "core/mem/pz.h"
 #include "core/transport.h"
 #include "soft/copy.h"
-#include "soft/stream.h"
 
 #define SOFT_IOV_MAX 32u /* segments of one request or Receive */
 
@@ -26,12 +25,12 @@ struct soft_pins {
 /* Pins bytes [offset, offset+len) of the list. -EACCES: a region is not valid any more. */
 int soft_pin(struct core_ep *ep, const DAT_LMR_TRIPLET *list, uint32_t segments, uint64_t offset,
 	     uint64_t len, enum core_mem_use use, struct soft_pins *pins);
-/* The same for the Receive at the head, whose zone may be that of an SRQ. */
+/* soft_pin for the Receive at the head, whose zone may be that of an SRQ. */
 int soft_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t offset,
 		     uint64_t len, struct soft_pins *pins);
 void soft_unpin(struct soft_pins *pins);
 /* Copies between pinned segments of the consumer and memory of ours (copy.h). */
-int soft_gather(uint8_t *to, const struct soft_pins *pins, struct soft_stream *stream);
+int soft_gather(uint8_t *to, const struct soft_pins *pins);
 int soft_scatter(const struct soft_pins *pins, const uint8_t *from);
 
 /*
@@ -105,7 +104,7 @@ CORE_INLINE bool soft_place(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
 	return __builtin_expect(is_inside, true) || soft_place_any(ep, segment, bytes, len);
 }
 
-/* The same for a Receive. False, too, if it has no segment or several, or is too short. */
+/* Places a message in a Receive. False, too, if it has no segment or several, or is too short. */
 CORE_INLINE bool soft_place_in_receive(struct core_ep *ep, const struct core_wqe *wqe,
 				       const uint8_t *bytes, uint32_t len)
 {

@@ -17,19 +17,21 @@
 #include "shared/cm.h"
 #include "soft/address.h"
 #include "soft/endpoint.h"
-#include "soft/iwarp/engine/engine.h"
-#include "soft/iwarp/transfer/fast.h"
+#include "soft/iwarp/engine.h"
+#include "soft/iwarp/engine/service.h"
+#include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/wire/formats.h"
 #include "soft/key.h"
 #include "soft/path.h"
 #include "soft/pins.h"
-#include "soft/shm/engine/active.h"
+#include "soft/shm/bytes/wire.h"
+#include "soft/shm/connect/revoke.h"
+#include "soft/shm/engine/drive.h"
 #include "soft/shm/engine/engine.h"
-#include "soft/shm/engine/sleep.h"
+#include "soft/shm/state.h"
+#include "soft/shm/transfer/fast.h"
 #include "soft/shm/transfer/map.h"
-#include "soft/shm/transfer/post.h"
 #include "soft/shm/transfer/rx.h"
-#include "soft/shm/wire.h"
 
 /*
  * What dat_ia_query reports as version of the hardware: the version of the protocol between two
@@ -94,19 +96,17 @@ static void fill_limits(struct core_ia *ia)
 	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
 	attr->num_transport_attr = 1;
 	attr->transport_attr = (DAT_NAMED_ATTR *)&transport_attr[ia->settings.transport];
+	ia->link.has_atomics = true;
+	ia->link.has_immediate = true;
 	ia->provider_attr.max_private_data_size = (DAT_COUNT)private_max(&ia->settings);
 	if (ia->settings.transport != CORE_TRANSPORT_SHM)
 		attr->max_message_size = UINT32_MAX; /* RDMAP-19 */
 }
 
-/*
- * What "auto" means for this adapter. Nobody elsewhere can reach a loopback address, and nobody
- * elsewhere can prove to be of our user: then nothing listens on TCP.
- */
+/* What "auto" means for this adapter. Over TCP nobody can show to be of our user. */
 static void choose_transport(struct core_ia *ia)
 {
-	if (ia->settings.transport == CORE_TRANSPORT_AUTO &&
-	    (ia->settings.peers == CORE_PEERS_USER || soft_address_is_loopback(&ia->address)))
+	if (ia->settings.transport == CORE_TRANSPORT_AUTO && ia->settings.peers == CORE_PEERS_USER)
 		ia->settings.transport = CORE_TRANSPORT_SHM;
 }
 
@@ -116,8 +116,8 @@ static int soft_ia_open(struct core_ia *ia)
 	int rc;
 
 	if (ia->settings.peers == CORE_PEERS_USER && ia->settings.transport == CORE_TRANSPORT_TCP) {
-		core_log(CORE_LOG_ERROR, "%s: peers=user: the users of other hosts are not known",
-			 ia->device);
+		core_log(CORE_LOG_ERROR,
+			 "%s: peers=user: the users of peers over TCP are not known", ia->device);
 		return -EOPNOTSUPP;
 	}
 	rc = soft_address_of_device(ia->device, &ia->address);
@@ -206,19 +206,23 @@ static void soft_pz_destroy(struct core_ia *ia, struct core_pz *pz)
 	(void)pz;
 }
 
-static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
+static uint32_t rights_of(DAT_MEM_PRIV_FLAGS priv)
 {
 	uint32_t rights = 0;
 
-	if (lmr->priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
+	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
 		rights |= SOFT_RIGHT_REMOTE_READ;
-	if (lmr->priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 		rights |= SOFT_RIGHT_REMOTE_WRITE;
-	/* local write includes local read: LMR-CREATE-39 */
-	if (lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
-		rights |= SOFT_RIGHT_PULL;
-	return soft_keys_add(soft_adapter_of(ia)->keys, lmr->address, lmr->length, rights,
-			     lmr->pz->id, &lmr->rkey);
+	if (priv & CORE_MEM_PRIV_REMOTE_ATOMIC)
+		rights |= SOFT_RIGHT_REMOTE_ATOMIC;
+	return rights;
+}
+
+static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
+{
+	return soft_keys_add(soft_adapter_of(ia)->keys, lmr->address, lmr->length,
+			     rights_of(lmr->priv), lmr->pz->id, &lmr->rkey);
 }
 
 static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
@@ -247,15 +251,9 @@ static uint32_t key_unpack(void *key)
 static int soft_rmr_key_create(struct core_ep *ep, const struct transport_window *window,
 			       void **key_out, uint32_t *rkey_out)
 {
-	uint32_t rights = 0;
-	int rc;
+	int rc = soft_keys_reserve(soft_adapter_of(ep->ia)->keys, window->address, window->length,
+				   rights_of(window->priv), window->lmr->pz->id, rkey_out);
 
-	if (window->priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
-		rights |= SOFT_RIGHT_REMOTE_READ;
-	if (window->priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
-		rights |= SOFT_RIGHT_REMOTE_WRITE;
-	rc = soft_keys_reserve(soft_adapter_of(ep->ia)->keys, window->address, window->length,
-			       rights, window->lmr->pz->id, rkey_out);
 	if (!rc)
 		*key_out = key_pack(*rkey_out);
 	return rc;
@@ -295,7 +293,6 @@ static void soft_kick(struct core_ia *ia)
 #define TRANSPORT_FAST_FLAGS                                                                       \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
-#define TRANSPORT_TAKES_SLOT true
 
 static void post_to_tcp(struct iw_conn *conn, struct core_ep *ep, struct core_req *req)
 {
@@ -313,7 +310,7 @@ CORE_INLINE bool transport_post_fast(struct core_handle *cell, struct core_ep *e
 
 	(void)cell;
 	if (__builtin_expect(mine->tcp != NULL, false)) {
-		post_to_tcp(mine->tcp, ep, core_req_put(ep, post));
+		post_to_tcp(mine->tcp, ep, post->req);
 		return true;
 	}
 	return shm_post_fast(ep, post);
@@ -334,20 +331,8 @@ CORE_INLINE bool transport_recv_fast(struct core_handle *cell, struct core_ep *e
 CORE_INLINE enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
 {
 	const struct core_ia *ia = ((const struct core_evd *)cell->object)->ia;
-	struct core_ep *ep;
-	enum transport_poll found = shm_poll_last(cell, event, &ep);
 
-	if (found == TRANSPORT_POLL_SLOW)
-		found = shm_poll_any(soft_adapter_of(ia)->shm, cell, event, ep);
-	/* connections over TCP are polled on the slow path; a hint */
-	if (found == TRANSPORT_POLL_EMPTY &&
-	    __builtin_expect(atomic_load_explicit(&ia->refuses_polls, memory_order_relaxed),
-			     false)) {
-		/* the slow path counts it */
-		soft_driven_uncount(&soft_adapter_of(ia)->shm->driven);
-		return TRANSPORT_POLL_SLOW;
-	}
-	return found;
+	return shm_poll(soft_adapter_of(ia)->shm, cell, event);
 }
 
 #include "core/ep/data_path.h"
@@ -398,17 +383,6 @@ static const struct transport_ops soft_ops = {
 };
 
 const struct transport_ops *const transport_this = &soft_ops;
-
-uint64_t soft_polls(const struct soft_adapter *adapter)
-{
-	/* relaxed: only totals are compared */
-	return atomic_load_explicit(&adapter->shm->driven.polls, memory_order_relaxed);
-}
-
-bool soft_is_unattended(const struct soft_adapter *adapter)
-{
-	return atomic_load(&adapter->shm->is_unattended);
-}
 
 void soft_counters(const struct core_ia *ia, uint64_t *counters_out)
 {

@@ -15,7 +15,7 @@
 
 #include "core/base/log.h"
 #include "core/ep/ep.h"
-#include "core/event/async.h"
+#include "core/event/evd_queue.h"
 #include "core/base/instance.h"
 #include "verbs/conn.h"
 #include "verbs/srq.h"

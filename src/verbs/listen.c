@@ -210,8 +210,8 @@ void vrb_unlisten(struct core_ia *ia, void *object)
 
 static void refuse_request(struct vrb_conn *conn, enum cm_reason reason)
 {
-	uint8_t bytes[CM_REJECT_SIZE];
-	size_t size = cm_put_reject(reason, bytes);
+	uint8_t bytes[CM_REJECT_MAX];
+	size_t size = cm_put_reject(reason, NULL, 0, bytes);
 
 	/* a foreign peer gets no header; this fails if the peer has given up */
 	(void)rdma_reject(conn->id, conn->is_opendat ? bytes : NULL,
@@ -226,8 +226,11 @@ void vrb_request_answered(struct vrb_conn *conn)
 	pthread_mutex_unlock(&conn->adapter->lock);
 }
 
-void vrb_reject(void *request, enum transport_reject why)
+void vrb_reject(void *request, enum transport_reject why, const void *private_data,
+		uint32_t data_size)
 {
+	(void)private_data; /* not carried */
+	(void)data_size;
 	vrb_request_answered(request);
 	refuse_request(request,
 		       why == TRANSPORT_REJECT_CONSUMER ? CM_REASON_CONSUMER : CM_REASON_PROVIDER);

@@ -48,7 +48,8 @@ void vrb_unlisten(struct core_ia *ia, void *listener);
 int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
 		DAT_TIMEOUT timeout_us, const struct transport_conn_param *param);
 int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
-void vrb_reject(void *request, enum transport_reject why);
+void vrb_reject(void *request, enum transport_reject why, const void *private_data,
+		uint32_t data_size);
 
 /* --- setup.c --- */
 

@@ -20,6 +20,7 @@ ELSEWHERE = {
     ("dat_opendat_mem_alloc", "length"), ("dat_opendat_mem_alloc", "flags"),
     ("dat_opendat_mem_alloc", "memory"), ("dat_opendat_mem_free", "memory"),   # test_mem_alloc.c
     ("dat_opendat_ep_attr_default", "ep_attr"),   # test_ep_attr_default.c
+    ("dat_opendat_check_handler", "handler"),   # tests/check/test_rules.c
 }
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What a kernel may lack, or an emulator that stands in for one. A test that needs it is skipped
- * and says why. Include it behind cmocka.h.
+ * and says why. Include it after cmocka.h.
  */
 #ifndef TESTS_ABILITY_H
 #define TESTS_ABILITY_H
@@ -42,20 +42,6 @@ static inline bool ability_robust_list(void)
 	size_t len;
 
 	return syscall(SYS_get_robust_list, 0, &head, &len) == 0;
-}
-
-/* mremap with an old size of 0, which makes a second mapping of shared memory */
-static inline bool ability_second_mapping(void)
-{
-	size_t len = (size_t)sysconf(_SC_PAGESIZE);
-	void *page = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	void *second = page == MAP_FAILED ? page : mremap(page, 0, len, MREMAP_MAYMOVE);
-
-	if (second != MAP_FAILED)
-		munmap(second, len);
-	if (page != MAP_FAILED)
-		munmap(page, len);
-	return second != MAP_FAILED;
 }
 
 /* MADV_DONTFORK, which an emulator may accept and ignore */

@@ -19,8 +19,8 @@ enum away_what {
 	AWAY_BIND_AND_SEND, /* a bind, a Send of the new context */
 	AWAY_DISCONNECT,
 	AWAY_FREE_EP,
-	AWAY_BROKEN, /* waits until the connection has ended with BROKEN, */
-	AWAY_ENDED,  /* or with DISCONNECTED */
+	AWAY_BROKEN, /* waits until the connection has ended with BROKEN */
+	AWAY_ENDED,  /* waits until it has ended with DISCONNECTED */
 	AWAY_POST,   /* posts a Receive */
 	AWAY_EXIT,
 };
@@ -48,7 +48,7 @@ struct away {
 
 /* Connects to as many processes; all Receives complete on one EVD. */
 void away_open(struct away *away, struct rig *rig, unsigned conns);
-/* The same, with these flags for the Receives of the first. */
+/* away_open with these flags for the Receives of the first. */
 void away_open_with(struct away *away, struct rig *rig, unsigned conns,
 		    DAT_COMPLETION_FLAGS recv_flags);
 /* Ends the processes that are left, and closes the instance. */
@@ -65,7 +65,7 @@ uint64_t away_post(struct away *away, unsigned conn, size_t len);
  */
 DAT_DTO_COMPLETION_STATUS away_tell(const struct away *away, unsigned conn,
 				    const struct away_order *order);
-/* The same for an order with a Send, whose bytes get the value that away_check expects. */
+/* away_tell for an order with a Send, whose bytes get the value that away_check expects. */
 DAT_DTO_COMPLETION_STATUS away_send_as(struct away *away, unsigned conn, struct away_order order);
 /* A Send of len bytes, which must succeed. */
 void away_send(struct away *away, unsigned conn, size_t len, DAT_COMPLETION_FLAGS flags);

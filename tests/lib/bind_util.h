@@ -35,7 +35,7 @@ void rmr_check_unbound(DAT_RMR_HANDLE rmr);
 
 /* --- holding the queue of an endpoint --- */
 
-/* A message for which the peer has no Receive: no request behind it can complete. */
+/* A message for which the peer has no Receive: no request after it can complete. */
 void hold_queue(struct rig *rig);
 void release_queue(struct rig *rig);
 

@@ -65,7 +65,7 @@ uint64_t remote_do(struct dt_peer *peer, enum remote_op op, uint64_t a, uint64_t
 void remote_connect(struct dt_peer *peer, DAT_CONN_QUAL qual);
 void remote_expect(struct dt_peer *peer, DAT_EVENT_NUMBER number);
 void remote_start(struct dt_peer *peer);
-/* The same as another user and group. */
+/* remote_start as another user and group. */
 void remote_start_as(struct dt_peer *peer, uid_t user);
 /* Starts the other process before this one opens its adapter, so that it inherits nothing. */
 int remote_setup(void **state);

@@ -20,7 +20,7 @@
 /* In memory that the program shares with the processes that it forks. */
 static struct {
 	pid_t program;
-	_Atomic uint64_t map, cma, ring, inlined, pulled, pieces;
+	_Atomic uint64_t map, cma, ring, inlined, pieces;
 } * noted;
 
 __attribute__((constructor)) static void copy_path_begin(void)
@@ -72,7 +72,6 @@ void copy_path_note(DAT_HANDLE handle)
 	noted->cma += counts.cma;
 	noted->ring += counts.ring;
 	noted->inlined += counts.inlined;
-	noted->pulled += counts.pulled;
 	noted->pieces += counts.pieces;
 }
 
@@ -111,26 +110,30 @@ static bool may_copy_by_kernel(void)
 	       WEXITSTATUS(status) == 0;
 }
 
-/* Requests that took another path than `path`; without a path, all but small Sends. */
+/* RDMA that took another path than `path`; without a path, all of it. */
 static uint64_t count_others(const char *path)
 {
 	if (strcmp(path, "map") == 0)
-		return noted->ring + noted->pieces;
+		return noted->ring;
 	if (strcmp(path, "cma") == 0)
-		return noted->map + noted->ring + noted->pieces;
+		return noted->map + noted->ring;
 	if (strcmp(path, "ring") == 0)
-		return noted->map + noted->cma + noted->pulled;
-	return noted->map + noted->cma + noted->ring + noted->pulled + noted->pieces;
+		return noted->map + noted->cma;
+	if (strcmp(path, "auto") == 0)
+		return 0;
+	return noted->map + noted->cma + noted->ring;
 }
 
-/* Requests that took that path. Until a region is mapped, the kernel copies instead. */
+/* RDMA that took that path. Until a region is mapped, the kernel copies instead. */
 static uint64_t count_own(const char *path, const char *bytes)
 {
 	if (strcmp(path, "ring") == 0)
-		return noted->ring + noted->pieces;
+		return noted->ring;
 	if (strcmp(path, "cma") == 0)
-		return noted->cma + noted->pulled;
-	return strcmp(bytes, "mapped") == 0 ? noted->map : noted->map + noted->cma + noted->pulled;
+		return noted->cma;
+	if (strcmp(path, "auto") == 0)
+		return noted->map + noted->cma + noted->ring;
+	return strcmp(bytes, "mapped") == 0 ? noted->map : noted->map + noted->cma;
 }
 
 void copy_path_skip(void)
@@ -142,7 +145,7 @@ static bool is_as_declared(const char *path, const char *bytes)
 {
 	const bool has_path = strcmp(bytes, "mapped") == 0 || strcmp(bytes, "brief") == 0;
 
-	if (strcmp(bytes, "small") == 0 || strcmp(bytes, "none") == 0)
+	if (strcmp(bytes, "sends") == 0 || strcmp(bytes, "none") == 0)
 		return count_others("") == 0;
 	return count_others(path) == 0 && (!has_path || count_own(path, bytes));
 }
@@ -166,9 +169,8 @@ __attribute__((destructor)) static void copy_path_check(void)
 	fprintf(stderr,
 		"error: copy path '%s', bytes '%s': RDMA %" PRIu64 " mapped, %" PRIu64
 		" by the kernel, %" PRIu64 " by the ring; Sends %" PRIu64 " inline, %" PRIu64
-		" fetched, %" PRIu64 " in pieces\n",
-		path, bytes, noted->map, noted->cma, noted->ring, noted->inlined, noted->pulled,
-		noted->pieces);
+		" in pieces\n",
+		path, bytes, noted->map, noted->cma, noted->ring, noted->inlined, noted->pieces);
 	fflush(NULL);
 	_exit(1);
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Checks which copy path the bytes of a program took. The provider silently takes another path if
+ * Checks which copy path the RDMA of a program took. The provider silently takes another path if
  * the one that DAT_COPY names is not possible; a program that runs for one copy path must fail
  * then. The check needs the test build of the soft provider (counters.c) and the environment
  * variable OPENDAT_TEST_BYTES, which says how the program moves bytes:
  *
- *   mapped    through the copy path; with DAT_COPY=map at least one RDMA uses a mapping
- *   brief     through the copy path, but too briefly for a mapping to be made in time
+ *   mapped    RDMA by the copy path; with DAT_COPY=map at least one RDMA uses a mapping
+ *   brief     RDMA by the copy path, but too briefly for a mapping to be made in time
  *   refused   RDMA for the copy path, but all of it is refused
- *   small     only in Sends of less than 1 KiB, on every copy path by the ring
+ *   sends     only in Sends, which take the ring on every copy path
  *   none      not at all
  *
- * Without either there is no check. The counts of child processes are included, unless they were
- * killed.
+ * With DAT_COPY=auto any path will do. Without either variable there is no check. The counts of
+ * child processes are included, unless they were killed.
  */
 #ifndef TESTS_COPY_PATH_H
 #define TESTS_COPY_PATH_H
@@ -24,8 +24,8 @@
 
 /* Requests that an instance has started, by the way their bytes move. */
 struct copy_path_counts {
-	uint64_t map, cma, ring;	  /* RDMA */
-	uint64_t inlined, pulled, pieces; /* Sends */
+	uint64_t map, cma, ring;  /* RDMA */
+	uint64_t inlined, pieces; /* Sends, of one entry of the ring or of several */
 };
 
 /* Exported by the test build of the soft provider: the counts of the instance of that object. */

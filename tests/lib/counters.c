@@ -21,7 +21,6 @@ opendat_test_counters(DAT_HANDLE handle, struct copy_path_counts *counts_out)
 		.cma = counters[SHM_COUNT_CMA],
 		.ring = counters[SHM_COUNT_RING],
 		.inlined = counters[SHM_COUNT_SEND_INLINE],
-		.pulled = counters[SHM_COUNT_SEND_PULL],
 		.pieces = counters[SHM_COUNT_SEND_PIECES],
 	};
 }

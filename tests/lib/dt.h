@@ -146,7 +146,7 @@ DAT_DTO_COOKIE dt_cookie(uint64_t value);
 DAT_EVD_HANDLE dt_evd_create(struct dt_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
 /* The next event, waiting up to DT_WAIT_US (dat_evd_wait; falls back to polling when refused). */
 DAT_EVENT dt_event(DAT_EVD_HANDLE evd);
-/* The same by polling dat_evd_dequeue only. */
+/* dt_event by polling dat_evd_dequeue only. */
 DAT_EVENT dt_event_poll(DAT_EVD_HANDLE evd);
 void dt_no_event(DAT_EVD_HANDLE evd);	 /* empty now (dequeue) */
 void dt_stays_empty(DAT_EVD_HANDLE evd); /* empty for DT_QUIET_US */

@@ -24,7 +24,7 @@ struct far_end {
 void far_end_open(struct dt_peer *peer, struct far_end *far, size_t buf_len);
 /* In the parent: a bare rig gets endpoint a, connected to the child. */
 struct far_info far_connect(struct rig *rig, struct dt_peer *peer);
-/* The same for an endpoint of the test. */
+/* far_connect for an endpoint of the test. */
 struct far_info far_connect_ep(struct dt_ia *ia, const struct dt_ep *ep, struct dt_peer *peer);
 DAT_RMR_TRIPLET far_seg(const struct far_info *info, size_t offset, size_t len);
 /* Spins on one byte, without any call into the library, until it has that value. */

@@ -107,7 +107,7 @@ void dto_waiter_start(struct dto_waiter *waiter, DAT_EVD_HANDLE evd, DAT_COUNT t
 void dto_waiter_falls_asleep(struct dto_waiter *waiter);
 /* The waiter stays blocked for a while. */
 void dto_waiter_sleeps(struct dto_waiter *waiter);
-/* The waiter wakes, with that cookie first and that many events behind it. */
+/* The waiter wakes, with that cookie first and that many events after it. */
 void dto_waiter_wakes(struct dto_waiter *waiter, uint64_t cookie, DAT_COUNT nmore);
 
 #endif

@@ -44,7 +44,7 @@ void ep_lab_drive(struct ep_lab *lab, DAT_EP_STATE state);
 /* Makes the adapter, the memory and two unconnected endpoints. */
 void ep_lab_prepare(struct ep_lab *lab, DAT_EP_STATE state, const DAT_EP_ATTR *attr);
 void ep_lab_open_with(struct ep_lab *lab, DAT_EP_STATE state, const DAT_EP_ATTR *attr);
-/* The same with one EVD for all three kinds of events of the endpoint under test. */
+/* ep_lab_open with one EVD for all three kinds of events of the endpoint under test. */
 void ep_lab_open_shared(struct ep_lab *lab, DAT_EP_STATE state);
 void ep_lab_open(struct ep_lab *lab, DAT_EP_STATE state);
 /* The endpoint may be in any state. */

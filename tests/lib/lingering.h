@@ -71,15 +71,6 @@ static inline void lingering_open_watched(struct lingering *lingering, int secon
 	*sender_out = pair[0];
 }
 
-/* The same with the other end closed. */
-static inline void lingering_open_nested(struct lingering *lingering, int seconds)
-{
-	int sender;
-
-	lingering_open_watched(lingering, seconds, &sender);
-	close(sender);
-}
-
 /* Ends a close that blocks; a later one does not block. */
 static inline void lingering_release(struct lingering *lingering)
 {

@@ -80,7 +80,8 @@ static const char *cut_line(void)
 		line[1] = '\0';
 	else
 		captured[0] = '\0';
-	return text + strlen("]: ");
+	text += strlen("]: ");
+	return strncmp(text, "error: ", 7) == 0 ? text + 7 : text;
 }
 
 const char *log_last_line(void)

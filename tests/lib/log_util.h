@@ -11,7 +11,7 @@ void log_capture_start(void);
 void log_begin(void);
 /* What was logged since log_begin(), until the next call. */
 const char *log_end(void);
-/* The same, without the time stamp, library and process of each line, and only the last line. */
+/* Its last line, without the time stamp, library and process. */
 const char *log_last_line(void);
 /* The line before that one; empty: there is none. */
 const char *log_line_before(void);

@@ -18,7 +18,7 @@ enum net_family { NET_IPV4, NET_IPV6, NET_LINK_LOCAL };
 struct net_shared {
 	_Atomic uint64_t rounds[NET_MAX]; /* of transfers that are verified, per host */
 	_Atomic bool is_over;		  /* the hosts are to end */
-	_Atomic bool is_done;		  /* and one of them has made its last connection */
+	_Atomic bool is_done;		  /* one of them has made its last connection */
 	_Atomic uint64_t down_us;	  /* when the link went down */
 };
 

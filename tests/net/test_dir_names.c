@@ -60,14 +60,14 @@ static void keep_names(const struct net_host *host)
 	dt_unlisten(&listener);
 	assert_true(dir_is_empty(dir_own));
 
-	/* a living one of another program, though the abstract name is free */
+	/* a living one of another program */
 	fd = make_socket(path, SOCK_SEQPACKET);
 	assert_int_equal(listen(fd, 1), 0);
 	listener.evd = dt_evd_create(&ia, 8, DAT_EVD_CR_FLAG);
 	(void)expect_in_use(&ia, listener.evd);
 	assert_true(dir_has(path));
 	dt_ok(dat_evd_free(listener.evd));
-	/* and after its death */
+	/* nor is it in use after its death */
 	close(fd);
 	dir_listen(&ia, QUAL, &listener);
 	dt_unlisten(&listener);
@@ -337,23 +337,24 @@ static void ia_open__directory_of_others__refused(void **state)
 static void listen_on_loopback(const struct net_host *host)
 {
 	struct dt_listener listener;
+	uint64_t unused[NET_MAX];
 	struct dt_ia ia;
 
-	(void)host;
 	setenv("DAT_SOCKET_DIR", dir_shared, 1);
 	setenv("DAT_TEST_ADAPTER", "soft-lo", 1);
 	dt_ia_open(&ia);
-	dt_listen(&ia, &listener);
-	assert_true(dir_is_empty(dir_own));
+	dir_listen(&ia, QUAL, &listener);
+	assert_false(dir_is_empty(dir_own));
+	net_exchange(host, 0, unused);
 	dt_unlisten(&listener);
 	dt_ia_close(&ia);
 }
 
 /* IWCM-66: others have the same loopback address */
-static void psp_create__loopback_address__no_name_in_directory(void **state)
+static void psp_create__loopback_address__not_in_the_way_of_others(void **state)
 {
 	(void)state;
-	dir_run(1, 0, listen_on_loopback);
+	dir_run(HOSTS, 1, listen_on_loopback);
 }
 
 int main(void)
@@ -366,7 +367,7 @@ int main(void)
 		cmocka_unit_test(connect__service_point_of_another_user__not_found),
 		cmocka_unit_test(psp_create__user_changed__no_name),
 		cmocka_unit_test(ia_open__directory_of_others__refused),
-		cmocka_unit_test(psp_create__loopback_address__no_name_in_directory),
+		cmocka_unit_test(psp_create__loopback_address__not_in_the_way_of_others),
 	};
 
 	if (!net_enter())

@@ -47,9 +47,9 @@ struct stops_scenario {
 
 /* When the victim ends or stops. */
 struct stops_moment {
-	unsigned call;	/* its n-th system call, from 1, or behind it (trace.c); or, if 0: */
-	unsigned mark;	/* its n-th call of the API, from 1, */
-	unsigned steps; /* and so many instructions of that thread later */
+	unsigned call;	/* its n-th system call, from 1, or after it (trace.c); or, if 0: */
+	unsigned mark;	/* its n-th call of the API, from 1 */
+	unsigned steps; /* so many instructions of that thread later */
 	bool is_kill;
 };
 

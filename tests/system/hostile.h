@@ -9,13 +9,17 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "soft/key.h"
-#include "soft/shm/ring.h"
-#include "soft/shm/segment.h"
-#include "soft/shm/wire.h"
+#include "soft/shm/bytes/ring.h"
+#include "soft/shm/bytes/segment.h"
+#include "soft/shm/bytes/wire.h"
 #include "conn_remote.h"
 
 #define LIMIT_MS "400"
@@ -91,30 +95,47 @@ static inline void hostile_word(const struct hostile *h, enum shm_wire_type type
 		     0);
 }
 
-/* The local name of a service point; returns its length. */
-static inline socklen_t hostile_name(const struct sockaddr_in *address, DAT_CONN_QUAL qual,
-				     struct sockaddr_un *name_out)
+/* The name of a service point of a process of this user; needs no library. */
+static inline void hostile_name(const struct sockaddr *address, DAT_CONN_QUAL qual,
+				struct sockaddr_un *name_out)
 {
-	char text[INET_ADDRSTRLEN];
-	int len;
+	const void *bytes = address->sa_family == AF_INET
+				    ? (const void *)&((const struct sockaddr_in *)address)->sin_addr
+				    : &((const struct sockaddr_in6 *)address)->sin6_addr;
+	char text[INET6_ADDRSTRLEN];
+	struct stat netns;
 
+	assert_int_equal(stat("/proc/self/ns/net", &netns), 0);
 	memset(name_out, 0, sizeof(*name_out));
 	name_out->sun_family = AF_UNIX;
-	inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
-	len = snprintf(name_out->sun_path + 1, sizeof(name_out->sun_path) - 1, "opendat.1/%s/%llx",
-		       text, (unsigned long long)qual);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+	inet_ntop(address->sa_family, bytes, text, sizeof(text));
+	snprintf(name_out->sun_path, sizeof(name_out->sun_path),
+		 "/dev/shm/opendat-%u/opendat.1-%s@%llx-%llx", (unsigned)geteuid(), text,
+		 (unsigned long long)netns.st_ino, (unsigned long long)qual);
+}
+
+/* Listens in place of a peer; the caller deletes the name. */
+static inline int hostile_listen(const struct sockaddr *address, DAT_CONN_QUAL qual,
+				 struct sockaddr_un *name_out)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_int_not_equal(fd, -1);
+	hostile_name(address, qual, name_out);
+	assert_int_equal(bind(fd, (struct sockaddr *)name_out, sizeof(*name_out)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	return fd;
 }
 
 static inline void hostile_dial(struct hostile *h, const struct sockaddr_in *address,
 				DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
-	socklen_t len = hostile_name(address, qual, &name);
 
+	hostile_name((const struct sockaddr *)address, qual, &name);
 	h->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	assert_int_not_equal(h->fd, -1);
-	assert_int_equal(connect(h->fd, (struct sockaddr *)&name, len), 0);
+	assert_int_equal(connect(h->fd, (struct sockaddr *)&name, sizeof(name)), 0);
 }
 
 /* Sends a connection request with these properties of the active side. */
@@ -132,6 +153,8 @@ static inline void hostile_ask_as(struct hostile *h, const struct sockaddr_in *a
 	h->segment = NULL;
 	h->table_fd = sealed_file(table_size);
 	h->table = map_file(h->table_fd, table_size);
+	/* the kernel finds our memory by the thread that holds the guard */
+	h->table[0].guard = (uint32_t)syscall(SYS_gettid);
 	put_head(&packet.head, SHM_WIRE_REQUEST);
 	memcpy(packet.address, &address->sin_addr, sizeof(address->sin_addr));
 	hostile_send(h, &packet, offsetof(struct shm_wire_request, private_data), NULL, 0);
@@ -200,13 +223,11 @@ static inline void hostile_take_answer(struct hostile *h)
 
 static inline void hostile_ready(struct hostile *h)
 {
-	struct shm_wire_word packet = {.word = SHM_ABLE_TRUST};
+	struct shm_wire_word packet = {.word = 0};
 
 	hostile_take_answer(h);
 	put_head(&packet.head, SHM_WIRE_READY);
-	/* the kernel refuses the key table of another user */
-	if (!hostile_send(h, &packet, sizeof(packet), &h->table_fd, 1))
-		assert_true(hostile_send(h, &packet, sizeof(packet), NULL, 0));
+	assert_true(hostile_send(h, &packet, sizeof(packet), &h->table_fd, 1));
 }
 
 static inline bool is_ring(void)

@@ -13,9 +13,9 @@
 
 #define STRANGERS 400
 #define LIMIT 256u	   /* descriptors of this process */
-#define SILENT_MAX 256u	   /* callers of an engine that have sent nothing */
+#define SILENT_MAX 256u	   /* callers of an adapter that have sent nothing */
 #define SILENT_LIMIT 2048u /* descriptors, more than those callers may hold */
-#define SILENT_US 150000u  /* and then they give way */
+#define SILENT_US 150000u  /* then they give way */
 #define SLACK 16u	   /* a connection of two real peers, and what is open for a moment */
 
 enum talk {
@@ -32,7 +32,6 @@ static struct scene {
 	struct dt_peer strangers;
 	struct sockaddr_in address;
 	enum talk talk;
-	bool is_tcp;
 	struct rlimit old;
 	unsigned before; /* descriptors */
 	DAT_CR_HANDLE cr[STRANGERS];
@@ -44,31 +43,19 @@ static struct scene {
 static int dial(const struct scene *s)
 {
 	struct sockaddr_in address = s->address;
-	struct hostile h = {.fd = -1};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (!s->is_tcp) {
-		hostile_dial(&h, &address, s->at.qual);
-		return h.fd;
-	}
 	address.sin_port = htons((uint16_t)s->at.qual);
-	h.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_not_equal(h.fd, -1);
-	assert_int_equal(connect(h.fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	return h.fd;
+	assert_int_not_equal(fd, -1);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
 }
 
-static void ask(const struct scene *s, int fd)
+static void ask(int fd)
 {
 	static const char frame[20] = "MPA ID Req Frame\0\1"; /* revision 1, no private data */
-	struct shm_wire_request packet = {
-		.qual = s->at.qual, .side = {.port = 1}, .family = AF_INET};
 
-	put_head(&packet.head, SHM_WIRE_REQUEST);
-	memcpy(packet.address, &s->address.sin_addr, sizeof(s->address.sin_addr));
-	if (s->is_tcp)
-		send(fd, frame, sizeof(frame), MSG_NOSIGNAL);
-	else
-		send(fd, &packet, offsetof(struct shm_wire_request, private_data), MSG_NOSIGNAL);
+	send(fd, frame, sizeof(frame), MSG_NOSIGNAL);
 }
 
 static void await_answer(int fd)
@@ -86,7 +73,7 @@ static void talk(const struct scene *s, int fd)
 
 	memset(nonsense, 0xff, sizeof(nonsense));
 	if (s->talk >= REJECTED)
-		ask(s, fd);
+		ask(fd);
 	if (s->talk == REJECTED || s->talk == BROKEN)
 		await_answer(fd);
 	if (s->talk == NONSENSE || s->talk == BROKEN)
@@ -202,8 +189,7 @@ static void check_idle(void)
 /* As many requests are shown as there is room for, and the others when these are answered. */
 static void answer_late(struct scene *s)
 {
-	/* over shared memory each may need a descriptor of the stranger's process, too */
-	const unsigned shown = s->is_tcp ? LIMIT / 2 : LIMIT / 4;
+	const unsigned shown = LIMIT / 2;
 	const uint64_t end = dt_now_us() + DT_WAIT_US;
 
 	while (s->count < shown && dt_now_us() < end) {
@@ -277,14 +263,13 @@ static void be_called_by_one_more(struct scene *s)
 		close(fds[i]);
 }
 
-static void open_scene(const char *transport, void **state)
+static int open_scene(void **state)
 {
 	struct scene *s = &scene;
 
 	memset(s, 0, sizeof(*s));
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &s->old), 0);
-	s->is_tcp = strcmp(transport, "tcp") == 0;
-	setenv("DAT_TRANSPORT", transport, 1);
+	setenv("DAT_TRANSPORT", "tcp", 1);
 	assert_int_equal(conn_setup(state), 0);
 	s->f = *state;
 	dt_unlisten(&s->f->listener);
@@ -292,17 +277,6 @@ static void open_scene(const char *transport, void **state)
 	s->at.evd = dt_evd_create(&s->f->ia, 2 * STRANGERS, DAT_EVD_CR_FLAG);
 	dt_ok(dat_psp_create_any(s->f->ia.ia, &s->at.qual, s->at.evd, DAT_PSP_CONSUMER_FLAG,
 				 &s->at.psp));
-}
-
-static int open_tcp(void **state)
-{
-	open_scene("tcp", state);
-	return 0;
-}
-
-static int open_shm(void **state)
-{
-	open_scene("shm", state);
 	return 0;
 }
 
@@ -359,20 +333,14 @@ static void listener__one_silent_caller_too_many__the_first_ends(void **state)
 
 int main(void)
 {
-#define tcp(name) cmocka_unit_test_setup_teardown(name, open_tcp, close_scene)
-#define shm(name) cmocka_unit_test_setup_teardown(name, open_shm, close_scene)
+#define one(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 	const struct CMUnitTest tests[] = {
-		tcp(listener__hundreds_say_nothing__half_of_the_descriptors),
-		tcp(listener__hundreds_talk_nonsense__half_of_the_descriptors),
-		tcp(listener__hundreds_are_rejected__half_of_the_descriptors),
-		tcp(listener__hundreds_wait_for_the_consumer__half_of_the_descriptors),
-		tcp(listener__hundreds_break_connections__half_of_the_descriptors),
-		shm(listener__hundreds_say_nothing__half_of_the_descriptors),
-		shm(listener__hundreds_talk_nonsense__half_of_the_descriptors),
-		shm(listener__hundreds_are_rejected__half_of_the_descriptors),
-		shm(listener__hundreds_wait_for_the_consumer__half_of_the_descriptors),
-		tcp(listener__one_silent_caller_too_many__the_first_ends),
-		shm(listener__one_silent_caller_too_many__the_first_ends),
+		one(listener__hundreds_say_nothing__half_of_the_descriptors),
+		one(listener__hundreds_talk_nonsense__half_of_the_descriptors),
+		one(listener__hundreds_are_rejected__half_of_the_descriptors),
+		one(listener__hundreds_wait_for_the_consumer__half_of_the_descriptors),
+		one(listener__hundreds_break_connections__half_of_the_descriptors),
+		one(listener__one_silent_caller_too_many__the_first_ends),
 	};
 
 	return cmocka_run_group_tests_name("callers", tests, NULL, NULL);

@@ -1,51 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Unrelated programs that connect to the local socket of a listener (an abstract SOCK_SEQPACKET
- * address made of adapter address and qualifier), or that listen in place of a peer. They raise no
- * request, block no other connection and leave nothing behind.
+ * Programs of our user that connect to the local socket of a listener, or that listen in place of a
+ * peer, and do not speak the protocol. They raise no request, block no other connection and leave
+ * nothing behind.
  */
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/un.h>
-
-#include "soft/shm/wire.h"
-#include "conn_remote.h"
 #include "descriptors.h"
+#include "hostile.h"
 
 #define STRANGERS 100
 #define AT_ONCE_US 4000000u /* less than any time-out of the library */
-
-static socklen_t socket_name(struct conn_fixture *f, DAT_CONN_QUAL qual, struct sockaddr_un *name)
-{
-	const struct sockaddr *own = (const struct sockaddr *)f->ia.attr.ia_address_ptr;
-	char text[INET6_ADDRSTRLEN];
-	int len;
-
-	if (own->sa_family == AF_INET)
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)own)->sin_addr, text,
-			  sizeof(text));
-	else
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)own)->sin6_addr, text,
-			  sizeof(text));
-	memset(name, 0, sizeof(*name));
-	name->sun_family = AF_UNIX;
-	len = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "opendat.1/%s/%llx", text,
-		       (unsigned long long)qual);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
-}
 
 static int stranger_open(struct conn_fixture *f)
 {
 	const uint64_t end = dt_now_us() + DT_WAIT_US;
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un name;
-	const socklen_t len = socket_name(f, f->listener.qual, &name);
 	int rc;
 
+	hostile_name((const struct sockaddr *)f->ia.attr.ia_address_ptr, f->listener.qual, &name);
 	assert_int_not_equal(fd, -1);
 	do { /* the kernel's queue may be full for a moment */
-		rc = connect(fd, (struct sockaddr *)&name, len);
+		rc = connect(fd, (struct sockaddr *)&name, sizeof(name));
 	} while (rc == -1 && errno == EAGAIN && dt_now_us() < end);
 	assert_int_equal(rc, 0);
 	return fd;
@@ -207,20 +182,9 @@ static void stranger_send(int fd, const void *data, size_t len, const int *fds, 
 	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* A valid packet head, so that the checks after it are reached. */
-static void put_head(unsigned char *data, uint16_t type)
-{
-	const uint32_t magic = SHM_WIRE_MAGIC;
-	const uint16_t version = SHM_WIRE_VERSION;
-
-	memcpy(data, &magic, sizeof(magic));
-	memcpy(data + 4, &version, sizeof(version));
-	memcpy(data + 6, &type, sizeof(type));
-}
-
 static void talk_nonsense(struct conn_fixture *f, const int *fds)
 {
-	unsigned char data[2048];
+	_Alignas(8) unsigned char data[2048];
 	const int fd = stranger_open(f);
 	const unsigned int packets = 1 + noise() % 3;
 
@@ -233,7 +197,8 @@ static void talk_nonsense(struct conn_fixture *f, const int *fds)
 		for (size_t j = 0; j < sizeof(data); j++)
 			data[j] = noise() & 3 ? (unsigned char)noise() : 0;
 		if (noise() & 3)
-			put_head(data, (uint16_t)(noise() % 12));
+			put_head((struct shm_wire_head *)(void *)data,
+				 (enum shm_wire_type)(noise() % 12));
 		stranger_send(fd, data, len, fds, noise() % 3);
 	}
 	close(fd);
@@ -294,16 +259,9 @@ static void listener__nonsense_all_the_time__real_ones_at_once(void **state)
 
 /* --- another program in place of a peer --- */
 
-static int stranger_listen(struct conn_fixture *f, DAT_CONN_QUAL qual)
+static int stranger_listen(struct conn_fixture *f, DAT_CONN_QUAL qual, struct sockaddr_un *name)
 {
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un name;
-	const socklen_t len = socket_name(f, qual, &name);
-
-	assert_int_not_equal(fd, -1);
-	assert_int_equal(bind(fd, (struct sockaddr *)&name, len), 0);
-	assert_int_equal(listen(fd, 8), 0);
-	return fd;
+	return hostile_listen((const struct sockaddr *)f->ia.attr.ia_address_ptr, qual, name);
 }
 
 /* EP-CONNECT-22 CONN-EVT-25 CONN-EVT-26 */
@@ -311,10 +269,11 @@ static void ep_connect__listener_answers_nonsense__non_peer_rejected(void **stat
 {
 	struct conn_fixture *f = *state;
 	const DAT_CONN_QUAL qual = UINT64_C(1) << 62 | (DAT_CONN_QUAL)getpid();
-	const int server = stranger_listen(f, qual);
+	struct sockaddr_un name;
+	const int server = stranger_listen(f, qual, &name);
 
 	for (unsigned int i = 0; i < 100; i++) {
-		unsigned char data[604];
+		_Alignas(8) unsigned char data[604];
 		int fd;
 
 		conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 1);
@@ -323,7 +282,8 @@ static void ep_connect__listener_answers_nonsense__non_peer_rejected(void **stat
 		assert_int_not_equal(fd, -1);
 		memset(data, (int)i, sizeof(data));
 		if (i & 1)
-			put_head(data, (uint16_t)(4 + i % 9)); /* an unexpected packet */
+			put_head((struct shm_wire_head *)(void *)data,
+				 (enum shm_wire_type)(4 + i % 9)); /* an unexpected packet */
 		if (i % 5)
 			stranger_send(fd, data, 1 + i * 6, NULL, 0);
 		close(fd); /* sometimes it is the only one */
@@ -332,6 +292,7 @@ static void ep_connect__listener_answers_nonsense__non_peer_rejected(void **stat
 		dt_ok(dat_ep_reset(f->a.ep));
 	}
 	close(server);
+	assert_int_equal(unlink(name.sun_path), 0);
 	check_real_ones_work(f);
 }
 
@@ -340,7 +301,8 @@ static void ep_connect__listener_says_nothing__timed_out(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_CONN_QUAL qual = UINT64_C(1) << 62 | (DAT_CONN_QUAL)getpid();
-	const int server = stranger_listen(f, qual);
+	struct sockaddr_un name;
+	const int server = stranger_listen(f, qual, &name);
 	struct conn_args args = conn_args_of(f);
 
 	args.qual = qual;
@@ -348,6 +310,7 @@ static void ep_connect__listener_says_nothing__timed_out(void **state)
 	dt_ok(conn_try(f->a.ep, &args));
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_TIMED_OUT);
 	close(server);
+	assert_int_equal(unlink(name.sun_path), 0);
 	conn_stays_quiet(&f->a);
 }
 
@@ -356,7 +319,8 @@ static void ep_connect__queue_of_the_listener_full__retried_until_it_goes(void *
 {
 	struct conn_fixture *f = *state;
 	const DAT_CONN_QUAL qual = UINT64_C(1) << 62 | (DAT_CONN_QUAL)getpid();
-	const int server = stranger_listen(f, qual);
+	struct sockaddr_un name;
+	const int server = stranger_listen(f, qual, &name);
 	struct conn_args args = conn_args_of(f);
 	struct dt_ep many[16];
 
@@ -371,6 +335,7 @@ static void ep_connect__queue_of_the_listener_full__retried_until_it_goes(void *
 	for (size_t i = 0; i < COUNT_OF(many); i++)
 		assert_int_equal(dt_ep_state(many[i].ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	close(server);
+	assert_int_equal(unlink(name.sun_path), 0);
 	for (size_t i = 0; i < COUNT_OF(many); i++)
 		conn_expect_failure(&many[i], DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }

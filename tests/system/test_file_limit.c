@@ -10,10 +10,11 @@
 #include <sys/resource.h>
 
 #include "conn_util.h"
+#include "soft/shm/bytes/segment.h"
 
-#define TINY 4096	/* no connection has room in such a file */
-#define SMALL 65536	/* a connection has, a pool of the ring path has not */
-#define LENGTH 1000003u /* takes many pieces of a pool */
+#define TINY 4096			   /* no connection has room in such a file */
+#define SMALL (sizeof(struct shm_segment)) /* one has, and nothing else */
+#define LENGTH 3000017u			   /* bytes: more than that */
 
 /* EP-CONNECT-42 CR-ACCEPT-28: whichever side makes the shared memory. */
 static void ep_connect__tiny_files_only__insufficient_resources(void **state)

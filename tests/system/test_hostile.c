@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <dat/opendat.h>
 
-#include "soft/shm/ring.h"
-#include "soft/shm/wire.h"
+#include "soft/shm/bytes/ring.h"
+#include "soft/shm/bytes/wire.h"
 #include "descriptors.h"
 #include "hostile.h"
 

@@ -5,8 +5,8 @@
  */
 #include <sys/mman.h>
 
-#include "soft/shm/ring.h"
-#include "soft/shm/wire.h"
+#include "soft/shm/bytes/ring.h"
+#include "soft/shm/bytes/wire.h"
 #include "hostile.h"
 
 /* Connects as a peer whose memory cannot be reached by system calls. */

@@ -1,98 +1,58 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Streams of messages that the ring of a connection has no room for. The connection gets a larger
- * ring, and the data stay whole and in order.
+ * Streams that the first ring of a connection has no room for. The larger ring behind it replaces
+ * it, in the mapping that the connection has anyway, and the data stay whole and in order.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "ability.h"
 #include "conf.h"
 #include "conn_util.h"
+#include "soft/shm/bytes/segment.h"
 
-#define LEN 2000u /* too small to be fetched, and 16 of them do not fit into the first ring */
+#define LEN 2000u /* of one entry; 16 of them do not fit into the first ring */
 #define WINDOW 16u
-#define SMALL 65536 /* bytes of a file that holds a connection without them */
+#define LONGEST 300007u /* bytes: more than the larger ring holds */
 #define ROUNDS (DT_SLOW ? 10u : 50u)
 
-/* Mappings of the files of connections that contain larger rings. */
-static unsigned count_large(void)
+/* --- what the kernel says --- */
+
+/* The memory of connections that is mapped here. */
+struct mapped {
+	unsigned count;
+	unsigned large; /* those of which this process uses so much as only a larger ring takes */
+};
+
+static struct mapped find_mapped(void)
 {
-	FILE *file = fopen("/proc/self/maps", "re");
-	unsigned long from, to;
-	unsigned count = 0;
+	FILE *file = fopen("/proc/self/smaps", "re");
+	struct mapped mapped = {0};
+	unsigned long from, to, kib;
+	bool is_ours = false;
 	char line[512];
 
 	assert_non_null(file);
-	while (fgets(line, sizeof(line), file))
-		count += strstr(line, "opendat-conn") && sscanf(line, "%lx-%lx", &from, &to) == 2 &&
-			 to - from > 256 * 1024;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+			is_ours = strstr(line, "opendat-conn");
+			mapped.count += is_ours;
+			if (is_ours)
+				assert_int_equal(to - from, sizeof(struct shm_segment));
+		} else if (is_ours && sscanf(line, "Rss: %lu", &kib) == 1) {
+			mapped.large += kib >= SHM_LARGE_RING / 1024;
+		}
+	}
 	fclose(file);
-	return count;
+	return mapped;
 }
 
-static bool has_no_large(void *unused)
+static bool has_none(void *unused)
 {
 	(void)unused;
-	return count_large() == 0;
-}
-
-struct stream {
-	struct dt_ep *from, *to;
-	struct dt_buf out, in;
-};
-
-static void open_stream(struct conn_fixture *f, struct stream *stream, struct dt_ep *from,
-			struct dt_ep *to)
-{
-	*stream = (struct stream){.from = from, .to = to};
-	dt_buf_create(&f->ia, f->ia.pz, &stream->out, (size_t)WINDOW * LEN, CONF_LOCAL);
-	dt_buf_create(&f->ia, f->ia.pz, &stream->in, (size_t)WINDOW * LEN, CONF_LOCAL);
-}
-
-/* A window of messages, all posted before the first one is taken. */
-static void post_window(struct stream *stream, uint32_t seed)
-{
-	dt_fill(stream->out.p, (size_t)WINDOW * LEN, seed);
-	memset(stream->in.p, 0, (size_t)WINDOW * LEN);
-	for (uint32_t i = 0; i < WINDOW; i++) {
-		DAT_LMR_TRIPLET in = dt_seg(&stream->in, (size_t)i * LEN, LEN);
-
-		dt_ok(dat_ep_post_recv(stream->to->ep, 1, &in, dt_cookie(i), 0));
-	}
-	for (uint32_t i = 0; i < WINDOW; i++) {
-		DAT_LMR_TRIPLET out = dt_seg(&stream->out, (size_t)i * LEN, LEN);
-
-		dt_ok(dat_ep_post_send(stream->from->ep, 1, &out, dt_cookie(i), 0));
-	}
-}
-
-/* By polls: for a thread that sleeps, the sender would place messages without the ring. */
-static void take_one(DAT_EVD_HANDLE evd, uint64_t cookie)
-{
-	const DAT_EVENT event = dt_event_poll(evd);
-	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event.event_data.dto_completion_event_data;
-
-	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
-	assert_int_equal(data->status, DAT_DTO_SUCCESS);
-	assert_int_equal(data->user_cookie.as_64, cookie);
-	assert_int_equal(data->transfered_length, LEN);
-}
-
-static void take_window(struct stream *stream, uint32_t seed)
-{
-	for (uint32_t i = 0; i < WINDOW; i++) {
-		take_one(stream->to->recv, i);
-		take_one(stream->from->request, i);
-	}
-	dt_check_pattern(stream->in.p, (size_t)WINDOW * LEN, seed);
-}
-
-static void close_stream(struct stream *stream)
-{
-	dt_buf_free(&stream->out);
-	dt_buf_free(&stream->in);
+	return find_mapped().count == 0;
 }
 
 /* Has a child of a fork none of those mappings (GEN-34)? */
@@ -105,17 +65,94 @@ static bool is_child_clean(void)
 	child = fork();
 	assert_int_not_equal(child, -1);
 	if (!child)
-		_exit(count_large() != 0);
+		_exit(find_mapped().count != 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	return status == 0;
 }
 
-/* Until both ends have mapped the larger rings: soon, unless others keep the processors. */
+static bool has_usage(void)
+{
+	return !getenv("MESON_EXE_WRAPPER");
+}
+
+/* --- streams --- */
+
+struct stream {
+	struct dt_ep *from, *to;
+	struct dt_buf out, in;
+	const size_t *lengths; /* of the messages of a window */
+	size_t total;
+};
+
+static const size_t equal[WINDOW] = {LEN, LEN, LEN, LEN, LEN, LEN, LEN, LEN,
+				     LEN, LEN, LEN, LEN, LEN, LEN, LEN, LEN};
+/* around the sizes of entries and of rings */
+static const size_t mixed[WINDOW] = {1,	   4096,  4097,	 LONGEST, 64,	16384, 16385, 100000,
+				     8192, 15000, 16352, 4064,	  2048, 32768, 3,     LONGEST};
+
+static void open_stream(struct conn_fixture *f, struct stream *stream, struct dt_ep *from,
+			struct dt_ep *to, const size_t *lengths)
+{
+	*stream = (struct stream){.from = from, .to = to, .lengths = lengths};
+	for (uint32_t i = 0; i < WINDOW; i++)
+		stream->total += lengths[i];
+	dt_buf_create(&f->ia, f->ia.pz, &stream->out, stream->total, DAT_MEM_PRIV_ALL_FLAG);
+	dt_buf_create(&f->ia, f->ia.pz, &stream->in, stream->total, DAT_MEM_PRIV_ALL_FLAG);
+}
+
+static void close_stream(struct stream *stream)
+{
+	dt_buf_free(&stream->out);
+	dt_buf_free(&stream->in);
+}
+
+/* A window of messages, all posted before the first one is taken. */
+static void post_window(struct stream *stream, uint32_t seed)
+{
+	size_t at = 0;
+
+	dt_fill(stream->out.p, stream->total, seed);
+	memset(stream->in.p, 0, stream->total);
+	for (uint32_t i = 0; i < WINDOW; at += stream->lengths[i++]) {
+		DAT_LMR_TRIPLET in = dt_seg(&stream->in, at, stream->lengths[i]);
+
+		dt_ok(dat_ep_post_recv(stream->to->ep, 1, &in, dt_cookie(i), 0));
+	}
+	at = 0;
+	for (uint32_t i = 0; i < WINDOW; at += stream->lengths[i++]) {
+		DAT_LMR_TRIPLET out = dt_seg(&stream->out, at, stream->lengths[i]);
+
+		dt_ok(dat_ep_post_send(stream->from->ep, 1, &out, dt_cookie(i), 0));
+	}
+}
+
+/* By polls: for a thread that sleeps, the sender would place messages without the ring. */
+static void take_one(DAT_EVD_HANDLE evd, uint64_t cookie, size_t len)
+{
+	const DAT_EVENT event = dt_event_poll(evd);
+	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event.event_data.dto_completion_event_data;
+
+	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+	assert_int_equal(data->status, DAT_DTO_SUCCESS);
+	assert_int_equal(data->user_cookie.as_64, cookie);
+	assert_int_equal(data->transfered_length, len);
+}
+
+static void take_window(struct stream *stream, uint32_t seed)
+{
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		take_one(stream->to->recv, i, stream->lengths[i]);
+		take_one(stream->from->request, i, stream->lengths[i]);
+	}
+	dt_check_pattern(stream->in.p, stream->total, seed);
+}
+
+/* Until one end uses a larger ring: soon, unless others keep the processors. */
 static void run_until_large(struct stream *stream)
 {
 	const uint64_t end = dt_now_us() + DT_WAIT_US;
 
-	for (uint32_t round = 0; count_large() < 2; round++) {
+	for (uint32_t round = 0; find_mapped().large == 0; round++) {
 		assert_true(dt_now_us() < end);
 		post_window(stream, round);
 		take_window(stream, round);
@@ -145,51 +182,88 @@ static void end_connection(struct conn_fixture *f)
 }
 
 /*
- * GEN-34 DTO-34 DTO-07: in one direction, then in both; the next connection begins without, and
- * gets them again
+ * GEN-34 DTO-34 DTO-07: in one direction, then in both; the next connection begins with the first
+ * ring again
  */
 static void stream__more_than_the_ring_holds__larger_ring_and_data_whole(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct stream there, back;
 
-	ABILITY_NEED(ability_second_mapping(), "memory cannot be mapped a second time");
-	open_stream(f, &there, &f->a, &f->b);
-	open_stream(f, &back, &f->b, &f->a);
+	ABILITY_NEED(has_usage(), "an emulator does not say how much memory is used");
+	open_stream(f, &there, &f->a, &f->b, equal);
+	open_stream(f, &back, &f->b, &f->a, equal);
 	for (unsigned connection = 0; connection < 3; connection++) {
 		conn_link(f, &f->a, &f->b);
+		assert_int_equal(find_mapped().large, 0);
 		run_until_large(&there);
 		run_both(&there, &back);
-		assert_int_equal(count_large(), 2);
+		assert_int_equal(find_mapped().count, 2);
 		if (ability_dontfork())
 			assert_true(is_child_clean());
 		end_connection(f);
-		dt_until(has_no_large, NULL);
+		dt_until(has_none, NULL);
 	}
 	close_stream(&there);
 	close_stream(&back);
 }
 
-/* Files have no room for larger rings: neither for this connection nor for the next one. */
-static void stream__small_files_only__first_ring_and_data_whole(void **state)
+/* DTO-34 DTO-07: messages of all lengths, while the rings change and later */
+static void stream__messages_of_all_lengths__data_whole(void **state)
 {
 	struct conn_fixture *f = *state;
-	struct stream there;
+	struct stream there, back;
 
-	open_stream(f, &there, &f->a, &f->b);
-	for (unsigned connection = 0; connection < 2; connection++) {
-		const struct rlimit old = conn_files_limit(SMALL);
-
-		conn_link(f, &f->a, &f->b);
-		conn_files_free(&old);
-		for (uint32_t round = 0; round < 50; round++) {
-			post_window(&there, round);
-			take_window(&there, round);
-		}
-		assert_int_equal(count_large(), 0);
-		end_connection(f);
-	}
+	conn_link(f, &f->a, &f->b);
+	open_stream(f, &there, &f->a, &f->b, mixed);
+	open_stream(f, &back, &f->b, &f->a, mixed);
+	run_both(&there, &back);
+	if (has_usage())
+		assert_int_equal(find_mapped().large, 2);
+	assert_int_equal(find_mapped().count, 2);
 	close_stream(&there);
+	close_stream(&back);
+}
+
+/* A window of RDMA Reads of the other end's buffer, and one of Writes to it. */
+static void rdma_window(struct stream *stream, bool is_read, uint32_t seed)
+{
+	const struct dt_buf *near = is_read ? &stream->in : &stream->out;
+	const struct dt_buf *far = is_read ? &stream->out : &stream->in;
+	size_t at = 0;
+
+	dt_fill(stream->out.p, stream->total, seed);
+	memset(stream->in.p, 0, stream->total);
+	for (uint32_t i = 0; i < WINDOW; at += stream->lengths[i++]) {
+		DAT_LMR_TRIPLET local = dt_seg(near, at, stream->lengths[i]);
+		DAT_RMR_TRIPLET remote = dt_rseg(far, at, stream->lengths[i]);
+
+		if (is_read)
+			dt_ok(dat_ep_post_rdma_read(stream->from->ep, 1, &local, dt_cookie(i),
+						    &remote, 0));
+		else
+			dt_ok(dat_ep_post_rdma_write(stream->from->ep, 1, &local, dt_cookie(i),
+						     &remote, 0));
+	}
+	for (uint32_t i = 0; i < WINDOW; i++)
+		take_one(stream->from->request, i, stream->lengths[i]);
+	dt_check_pattern(stream->in.p, stream->total, seed);
+}
+
+/* EP-RDMAW-01 EP-RDMAR-01 DTO-07: answers have a ring of their own, which changes likewise */
+static void rdma__more_than_the_rings_hold__data_whole(void **state)
+{
+	struct conn_fixture *f = *state;
+	struct stream stream;
+
+	conn_link(f, &f->a, &f->b);
+	open_stream(f, &stream, &f->a, &f->b, mixed);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		rdma_window(&stream, true, round);
+		rdma_window(&stream, false, ~round);
+	}
+	assert_int_equal(find_mapped().count, 2);
+	close_stream(&stream);
 }
 
 /* One message at a time fits, however many there are. */
@@ -199,7 +273,7 @@ static void exchange__each_message_fits__first_ring(void **state)
 	struct stream there;
 
 	conn_link(f, &f->a, &f->b);
-	open_stream(f, &there, &f->a, &f->b);
+	open_stream(f, &there, &f->a, &f->b, equal);
 	for (uint32_t i = 0; i < ROUNDS * WINDOW; i++) {
 		DAT_LMR_TRIPLET out = dt_seg(&there.out, 0, LEN), in = dt_seg(&there.in, 0, LEN);
 
@@ -208,7 +282,7 @@ static void exchange__each_message_fits__first_ring(void **state)
 		dt_expect_dto(f->b.recv, f->b.ep, 1, DAT_DTO_SUCCESS, LEN);
 		dt_expect_dto(f->a.request, f->a.ep, 2, DAT_DTO_SUCCESS, LEN);
 	}
-	assert_int_equal(count_large(), 0);
+	assert_int_equal(find_mapped().large, 0);
 	close_stream(&there);
 }
 
@@ -216,7 +290,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		conn_test(stream__more_than_the_ring_holds__larger_ring_and_data_whole),
-		conn_test(stream__small_files_only__first_ring_and_data_whole),
+		conn_test(stream__messages_of_all_lengths__data_whole),
+		conn_test(rdma__more_than_the_rings_hold__data_whole),
 		conn_test(exchange__each_message_fits__first_ring),
 	};
 

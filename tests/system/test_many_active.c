@@ -102,7 +102,7 @@ static unsigned take_and_continue(unsigned quiet)
 /*
  * All others have a message under way all the time. How many of theirs come before the one of the
  * quiet pair depends on when the service thread leaves its connection to this thread, so only time
- * bounds it; test_turns.c counts.
+ * bounds it; test_dequeue.c counts.
  */
 static void check_served(unsigned quiet)
 {

@@ -18,8 +18,8 @@
 #include "conf.h"
 
 #define MIB ((rlim_t)1 << 20)
-#define OPEN_NEEDS (24 * MIB) /* opendat(7): of an open adapter, */
-#define PEER_NEEDS (16 * MIB) /* and of a peer's process */
+#define OPEN_NEEDS (24 * MIB) /* opendat(7): of an open adapter */
+#define PEER_NEEDS (16 * MIB) /* of a peer's process */
 #define REST (2 * MIB)	      /* of this test itself */
 #define LOCKED_MOST (8 * MIB) /* with the libraries that are loaded */
 #define LEN 65536u
@@ -67,8 +67,8 @@ static void use_everything(void)
 
 enum success {
 	NOTHING,
-	OPENS,	  /* dat_ia_open succeeds, */
-	CONNECTS, /* and all the rest */
+	OPENS,	  /* dat_ia_open succeeds */
+	CONNECTS, /* all the rest succeeds, too */
 	BAD,	  /* what must never happen */
 };
 

@@ -142,7 +142,7 @@ static void check_policy(struct dt_peer *peer, void *arg)
 	(void)peer;
 	take_policy(expected->policy, expected->priority);
 	count = tasks_of_adapter(tasks);
-	assert_int_equal(count, getenv("DAT_TRANSPORT") ? 3 : 2);
+	assert_int_equal(count, 3);
 	for (unsigned i = 0; i < count; i++) {
 		assert_int_equal(tasks[i].policy, expected->policy);
 		assert_int_equal(tasks[i].priority, expected->service_priority);

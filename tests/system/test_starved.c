@@ -23,7 +23,7 @@
 
 #define CONNECTS 100u
 #define EACH 4u	      /* computing processes for each processor */
-#define CROWD_MAX 32u /* and in all */
+#define CROWD_MAX 32u /* computing processes in all */
 #define NICE 10	      /* of the library's threads */
 #define STOPS 2u
 #define STOP_US 1100000u /* how long a process is stopped */

@@ -26,6 +26,7 @@ DAT_PING = str(BUILD / "tools" / "dat_ping")
 DAT_PERF = str(BUILD / "tools" / "dat_perf")
 DAT_INFO = str(BUILD / "tools" / "dat_info")
 DAT_STAT = str(BUILD / "tools" / "dat_stat")
+DAT_TRACE = str(BUILD / "tools" / "dat_trace")
 HELLO_DAT = str(BUILD / "examples" / "hello_dat")
 SOAK = str(BUILD / "bench" / "soak")
 
@@ -49,7 +50,7 @@ def run(*command, env=None, limit_s=WAIT_S):
 
 @contextlib.contextmanager
 def started(*command):
-    """A running program; killed and reaped at the end, if it still runs."""
+    """A running program; killed and reaped at the end, if it still runs. No sanitizer may complain."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     try:
@@ -57,7 +58,8 @@ def started(*command):
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        _, err = process.communicate()
+        assert "Sanitizer: " not in err, err
 
 
 @contextlib.contextmanager
@@ -74,8 +76,8 @@ def ping_server(*options):
     return tool_server(DAT_PING, *options)
 
 
-def ping(qualifier, *options):
-    return run(DAT_PING, "--adapter", ADAPTER, "--qual", qualifier, *options)
+def ping(qualifier, *options, env=None):
+    return run(DAT_PING, "--adapter", ADAPTER, "--qual", qualifier, *options, env=env)
 
 
 def perf_server(*options):
@@ -84,6 +86,18 @@ def perf_server(*options):
 
 def perf(qualifier, *options):
     return run(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, *options)
+
+
+@contextlib.contextmanager
+def environment(variables):
+    """Sets them in this process, and so in those that it starts."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @contextlib.contextmanager

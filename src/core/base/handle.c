@@ -17,9 +17,9 @@
 
 #define ARENA_MAX ((size_t)CORE_CELL_SIZE << 21) /* bytes */
 #define ARENA_MIN ((size_t)CORE_CELL_SIZE << 14)
-/* Where the address space is limited, the range takes that part of it, */
+/* Where the address space is limited, the range takes that part of it. */
 #define ARENA_SHARE 64u
-/* and no more than ARENA_MIN if less than that is left for other things. */
+/* It takes no more than ARENA_MIN if less than that is left for other things. */
 #define ARENA_LEFT ((size_t)64 << 20)
 
 struct opendat_handle_arena opendat_handle_arena = {OPENDAT_HANDLE_ARENA_MAGIC, CORE_CELL_SIZE, 0,
@@ -280,6 +280,17 @@ void *core_handle_lock_shared(struct core_handle *cell, DAT_HANDLE_TYPE type)
 void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 {
 	return core_handle_lock_inline(handle, type);
+}
+
+void *core_handle_lock_in(DAT_HANDLE handle, DAT_HANDLE_TYPE type, const struct core_ia *ia)
+{
+	struct core_handle *cell = (struct core_handle *)handle;
+	void *object = core_handle_lock(handle, type);
+
+	if (!object || cell->ia == ia)
+		return object;
+	core_lock_release(&cell->lock);
+	return NULL;
 }
 
 struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *type_out)

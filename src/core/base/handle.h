@@ -91,7 +91,7 @@ void core_handle_release(struct core_handle *cell);
  */
 __attribute__((visibility("protected"))) extern struct opendat_handle_arena opendat_handle_arena;
 
-/* The same range for this library. `cells` is stored last, and grows; `base` is constant then. */
+/* The arena as this library uses it. `cells` is stored last, and grows; `base` is constant then. */
 struct core_cells {
 	_Atomic uintptr_t cells;
 	_Atomic uintptr_t base;
@@ -117,10 +117,13 @@ static inline bool core_handle_is_cell(DAT_HANDLE handle)
 /* Locks the live object of that type. NULL, nothing locked: the handle is invalid. */
 void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 
-/* The same for an object of any type, which is stored in type_out. */
+/* core_handle_lock for an object of that instance. */
+void *core_handle_lock_in(DAT_HANDLE handle, DAT_HANDLE_TYPE type, const struct core_ia *ia);
+
+/* Locks a live object of any type, which is stored in type_out. */
 struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *type_out);
 
-/* The same by reference. NULL: the referenced object was freed. */
+/* Locks an object by reference. NULL: it was freed. */
 void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type);
 
 /* core_handle_lock_cell when the cell's lock is not biased to the calling thread. */
@@ -191,15 +194,20 @@ struct core_name core_handle_name(DAT_HANDLE handle);
 /* The name of an object that may be dead already. */
 struct core_name core_object_name(const struct core_handle *cell, DAT_HANDLE_TYPE type);
 
-/* Sets and clears slow_reasons. The cell is locked, or not yet published. */
+/*
+ * Sets and clears slow_reasons. The cell is locked, or not yet published. Relaxed: who reads the
+ * word without the lock takes it for a hint.
+ */
 CORE_INLINE void core_handle_set_slow(struct core_handle *cell, uint16_t reasons)
 {
-	cell->slow_reasons |= reasons;
+	__atomic_store_n(&cell->slow_reasons, (uint16_t)(cell->slow_reasons | reasons),
+			 __ATOMIC_RELAXED);
 }
 
 CORE_INLINE void core_handle_clear_slow(struct core_handle *cell, uint16_t reasons)
 {
-	cell->slow_reasons &= (uint16_t)~reasons;
+	__atomic_store_n(&cell->slow_reasons, (uint16_t)(cell->slow_reasons & ~reasons),
+			 __ATOMIC_RELAXED);
 }
 
 /* Replaces the reasons in `mask` by `reasons`. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Upward calls between the folders of the core. Each folder includes and calls only the folders
- * below it. The few calls in the other direction go through this table, which src/core/ia/hooks.c
- * fills.
+ * below it. The few calls in the other direction go through this table, which
+ * src/core/ia/provider.c fills before there is any object.
  */
 #ifndef CORE_HOOKS_H
 #define CORE_HOOKS_H
@@ -19,6 +19,6 @@ struct core_hooks {
 	void (*srq_offer)(struct core_ref ep);
 };
 
-extern const struct core_hooks core_hooks;
+extern struct core_hooks core_hooks;
 
 #endif

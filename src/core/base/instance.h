@@ -7,6 +7,7 @@
 #ifndef CORE_INSTANCE_H
 #define CORE_INSTANCE_H
 
+#include "core/base/front.h"
 #include "core/base/handle.h"
 #include "core/base/netaddr.h"
 #include "core/base/settings.h"
@@ -20,12 +21,30 @@ struct transport_ops;
 
 /* One adapter name registered with libdat. Never freed, because handles point to it. */
 struct core_adapter {
-	DAT_PROVIDER provider; /* first: handles and libdat hold its address */
+	union {
+		DAT_PROVIDER provider; /* first: handles and libdat hold its address */
+		struct core_table table;
+	};
+	const struct core_front *front;
 	DAT_PROVIDER_INFO info;
 	const struct transport_ops *ops;
 	char *instance_data;
 	struct core_adapter *next; /* list of all names, guarded by the adapter lock */
 	uint32_t registrations;	   /* of several versions; guarded by the adapter lock */
+	/* of the registry that it was registered with first, or NULL; guarded by the same */
+	DAT_RETURN (*registry_ia_handle)(unsigned long handle, DAT_IA_HANDLE *consumer_out);
+};
+
+/* What the transport knows of the port, as named attributes tell it; 0: nothing. */
+struct core_link {
+	uint8_t guid[8];
+	uint8_t gid[16];
+	bool has_gid;
+	uint32_t mtu;
+	uint32_t port;
+	bool is_down;
+	bool has_atomics;   /* connections between our own peers carry them */
+	bool has_immediate; /* likewise */
 };
 
 struct core_object_list {
@@ -47,7 +66,9 @@ struct core_ia {
 	union core_sockaddr address; /* of this adapter; filled by the transport's ia_open */
 	DAT_IA_ATTR attr;	     /* limits: filled by the transport's ia_open */
 	DAT_PROVIDER_ATTR provider_attr;
-	void *transport; /* the transport's side of the instance */
+	struct core_link link;
+	void *front_data; /* of its generation */
+	void *transport;  /* the transport's side of the instance */
 	union {
 		struct {
 			/* threads that have armed the transport and sleep or are about to, plus

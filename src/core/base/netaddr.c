@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "core/base/log.h"
+#include "shared/host.h"
 
 socklen_t core_address_size(const union core_sockaddr *address)
 {
@@ -154,6 +155,7 @@ static void explain_missing(const char *netdev)
 int core_address_of_netdev(const char *name, union core_sockaddr *address_out)
 {
 	struct ifaddrs *list, *entry;
+	char netdev[IFNAMSIZ];
 	int best = 0;
 
 	if (getifaddrs(&list) < 0)
@@ -168,7 +170,8 @@ int core_address_of_netdev(const char *name, union core_sockaddr *address_out)
 		       best == 3 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 	}
 	freeifaddrs(list);
-	if (!best)
-		explain_missing(name);
-	return best ? 0 : -ENODEV;
+	if (best || (!if_nametoindex(name) && opendat_host_find(name, netdev, &address_out->in6)))
+		return 0;
+	explain_missing(name);
+	return -ENODEV;
 }

@@ -41,8 +41,10 @@ bool core_address_is_broadcast(int fd, const union core_sockaddr *address);
  */
 int core_address_parse(const char *text, union core_sockaddr *address_out);
 
-/* The preferred address of an interface that is up: IPv4, else global IPv6, else link-local IPv6.
- * -ENODEV: there is none. */
+/*
+ * The preferred address of an interface that is up: IPv4, else global IPv6, else link-local IPv6. The
+ * name may be one of this host as well (shared/host.h). -ENODEV: there is none.
+ */
 int core_address_of_netdev(const char *name, union core_sockaddr *address_out);
 
 #endif

@@ -3,10 +3,8 @@
 #include "core/base/pins.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <time.h>
 
-#define SPINS 100u
+#include "core/base/clock.h"
 
 __thread struct core_pins core_pins_own CORE_TLS_FAST;
 
@@ -108,7 +106,7 @@ static void pins_count_fenced(struct core_pinned *region)
 
 	atomic_store_explicit(&region->fenced, fenced, memory_order_relaxed);
 	/* sequentially consistent: pairs with the load in core_pin_one, as explained there */
-	if (fenced >= CORE_PINS_LIGHT_AFTER && core_fence_is_supported(CORE_FENCE_PROCESS))
+	if (fenced >= CORE_FENCE_AFTER_PINS && core_fence_is_supported(CORE_FENCE_PROCESS))
 		atomic_store(&region->is_light, true);
 }
 
@@ -174,8 +172,7 @@ static bool is_pinned(struct core_pinned *region)
 
 void core_pins_wait(struct core_pinned *region)
 {
-	const struct timespec pause = {0, 20000};
-	unsigned int spins = 0;
+	unsigned int turns = 0;
 
 	/*
 	 * full fence between the store to the key and the loads of is_light and of the sets: the
@@ -184,10 +181,6 @@ void core_pins_wait(struct core_pinned *region)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&region->is_light))
 		core_fence_heavy(CORE_FENCE_PROCESS);
-	while (is_pinned(region)) {
-		if (++spins < SPINS)
-			sched_yield();
-		else
-			nanosleep(&pause, NULL);
-	}
+	while (is_pinned(region))
+		core_wait_turn(&turns);
 }

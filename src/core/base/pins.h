@@ -24,8 +24,7 @@
 #include "core/base/lock.h"
 #include "core/base/tls.h"
 
-#define CORE_PINS_MAX 16u	  /* in the set of a thread; further pins go to `others` */
-#define CORE_PINS_LIGHT_AFTER 64u /* pins with a fence, after which pins are light */
+#define CORE_PINS_MAX 16u /* in the set of a thread; further pins go to `others` */
 
 /* The state of a region. No member is reset while the region's key is live. */
 struct core_pinned {
@@ -47,7 +46,8 @@ struct core_pins {
 	struct core_pins *next;
 };
 
-/* Used without a pointer to it: UBSan's check of that pointer fails at random in a static program.
+/*
+ * Used without a pointer to it: UBSan's check of that pointer fails at random in a static program.
  */
 extern __thread struct core_pins core_pins_own CORE_TLS_FAST;
 

@@ -71,6 +71,14 @@ DAT_RETURN core_bad_handle(const struct core_arg *arg, DAT_RETURN_SUBTYPE subtyp
 	return core_error(DAT_INVALID_HANDLE, subtype);
 }
 
+DAT_RETURN core_check_query(const struct core_arg *mask_arg, uint64_t mask, uint64_t known,
+			    const struct core_arg *param_arg, const void *param)
+{
+	if (mask & ~known)
+		return core_bad_bits(mask_arg, mask, known);
+	return param ? DAT_SUCCESS : core_bad_null(param_arg);
+}
+
 DAT_RETURN core_unsupported(const struct core_arg *arg, const char *what)
 {
 	refuse(arg, what);

@@ -46,6 +46,10 @@ CORE_COLD DAT_RETURN core_bad_range(const struct core_arg *arg, int64_t value, i
 CORE_COLD DAT_RETURN core_bad_handle(const struct core_arg *arg, DAT_RETURN_SUBTYPE subtype,
 				     DAT_HANDLE handle);
 
+/* Checks the mask of a query, which may have the bits in `known`, and its output. */
+DAT_RETURN core_check_query(const struct core_arg *mask_arg, uint64_t mask, uint64_t known,
+			    const struct core_arg *param_arg, const void *param);
+
 /* DAT_MODEL_NOT_SUPPORTED */
 CORE_COLD DAT_RETURN core_unsupported(const struct core_arg *arg, const char *what);
 

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Compares an atomic variable with a value by a relaxed load. On x86-64 this is one instruction; a
- * compiler would load the variable into a register first. The compiler neither omits the load nor
- * moves it across a fence.
- */
+/* Compares an atomic variable with a value by a relaxed load, and what inline functions need. */
 #ifndef CORE_SAME_H
 #define CORE_SAME_H
 
@@ -30,26 +26,12 @@ CORE_INLINE void core_spin_pause(void)
 
 CORE_INLINE bool core_is_same_32(const _Atomic uint32_t *variable, uint32_t value)
 {
-#ifdef __x86_64__
-	bool is;
-
-	__asm__ volatile("cmpl %2, %1" : "=@cce"(is) : "m"(*variable), "ri"(value));
-	return is;
-#else
 	return atomic_load_explicit(variable, memory_order_relaxed) == value;
-#endif
 }
 
 CORE_INLINE bool core_is_same_64(const _Atomic uint64_t *variable, uint64_t value)
 {
-#ifdef __x86_64__
-	bool is;
-
-	__asm__ volatile("cmpq %2, %1" : "=@cce"(is) : "m"(*variable), "re"(value));
-	return is;
-#else
 	return atomic_load_explicit(variable, memory_order_relaxed) == value;
-#endif
 }
 
 #endif

@@ -152,8 +152,10 @@ struct transport_ops {
 	 * Sets ep->local_port.
 	 */
 	int (*accept)(void *request, struct core_ep *ep, const struct transport_conn_param *param);
-	/* Rejects the request and destroys its object. Any lock may be held. */
-	void (*reject)(void *request, enum transport_reject why);
+	/* Rejects the request and destroys its object. The private data, of size 0 unless the
+	 * consumer rejects, go to a peer that can take them. Any lock may be held. */
+	void (*reject)(void *request, enum transport_reject why, const void *private_data,
+		       uint32_t size);
 	/*
 	 * EP locked, state ACTIVE_CONNECTION_PENDING, COMPLETION_PENDING, CONNECTED or
 	 * DISCONNECT_PENDING. Abrupt: ends the attempt or connection now; core_ep_ended flushes the
@@ -199,8 +201,7 @@ struct transport_ops {
 	 * held. */
 	void (*kick)(struct core_ia *ia);
 
-	/* --- shared receive queues: stubs (transport_stubs.h) if the core distributes the buffers
-	 * --- */
+	/* --- shared receive queues: stubs (transport_stubs.h) if the core gives out the buffers --- */
 
 	/*
 	 * Creates the device's queue for the SRQ and sets srq->transport. A transport that leaves
@@ -220,16 +221,12 @@ struct transport_ops {
 	/* --- memory windows: stubs (transport_stubs.h) if the transport has none --- */
 
 	/*
-	 * Keys of memory windows. None of these slots blocks; locks of rank 3 and 6 may be held. A
-	 * transport that has them executes each request of CORE_OP_BIND by core_bind_run().
-	 *
-	 * create: makes an inactive key for part of an LMR, in its zone. EP locked. The endpoint's
-	 * next request is the bind, so the transport may already post what the bind needs.
-	 * activate: makes the key live, also after a revoke.
-	 * revoke: makes the key stale. Returns true once no peer accesses memory through it; the
-	 * core calls it again until then. A peer that is stopped during a copy for
-	 * settings.peer_timeout_ms loses its connection and is no longer waited for.
-	 * destroy: frees a key that was never live, or for which revoke returned true.
+	 * None of these slots blocks; locks of rank 3 and 6 may be held. A transport that has them
+	 * executes each request of CORE_OP_BIND by core_bind_run().
+	 */
+	/*
+	 * Makes an inactive key for part of an LMR, in its zone. EP locked. The endpoint's next
+	 * request is the bind, so the transport may already post what the bind needs.
 	 */
 	int (*rmr_key_create)(struct core_ep *ep, const struct transport_window *window,
 			      void **key_out, uint32_t *rkey_out);
@@ -239,8 +236,15 @@ struct transport_ops {
 	 * core uses revoke() alone. EP locked.
 	 */
 	bool (*rmr_key_retire)(struct core_ep *ep, void *key);
+	/* Makes the key live, also after a revoke. */
 	void (*rmr_key_activate)(struct core_ia *ia, void *key);
+	/*
+	 * Makes the key stale. Returns true once no peer accesses memory through it; the core calls
+	 * it again until then. A peer that is stopped during a copy for settings.peer_timeout_ms
+	 * loses its connection and is no longer waited for.
+	 */
 	bool (*rmr_key_revoke)(struct core_ia *ia, void *key);
+	/* Frees a key that was never live, or for which revoke returned true. */
 	void (*rmr_key_destroy)(struct core_ia *ia, void *key);
 };
 

@@ -14,11 +14,19 @@ struct core_lmr;
 /* Exchanged by the two sides during connection set-up. */
 #define CORE_PRIVATE_MAX 512u /* no peer of any transport sends more private data */
 
+/* What a side takes on a connection beside Sends and RDMA. A transport tells the peer, and reports
+ * what the peer takes and it carries itself. */
+enum transport_takes {
+	TRANSPORT_TAKES_IMMEDIATE = 1, /* Writes with immediate data */
+	TRANSPORT_TAKES_ATOMICS = 2,
+};
+
 struct transport_conn_param {
 	uint32_t read_in;  /* concurrent RDMA Reads that this side can serve */
 	uint32_t read_out; /* concurrent RDMA Reads that this side wants to issue */
 	const void *private_data;
 	uint32_t private_data_size;
+	uint32_t takes; /* enum transport_takes */
 };
 
 /* An incoming connection request, as the transport reports it to the core. */

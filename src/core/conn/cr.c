@@ -8,6 +8,7 @@
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
+#include "core/base/log.h"
 #include "core/base/slab.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
@@ -86,15 +87,28 @@ static void cr_release_ep(struct core_ref ref)
 	core_ep_leave(ep);
 }
 
-void core_cr_refuse_locked(struct core_cr *cr, enum transport_reject why)
+static void log_answer(const struct core_cr *cr, const char *what, const char *whom)
+{
+	core_log(CORE_LOG_CONN, "%s: %s %s", core_object_name(cr->cell, DAT_HANDLE_TYPE_CR).text,
+		 what, whom);
+}
+
+static void cr_refuse_locked(struct core_cr *cr, enum transport_reject why, const void *data,
+			     DAT_COUNT size)
 {
 	struct core_ref ep = cr->ep;
 
 	core_handle_kill_locked(cr->cell);
 	core_handle_unlock(cr->cell);
-	cr->ia->ops->reject(cr->transport, why);
+	log_answer(cr, "rejected by", why == TRANSPORT_REJECT_CONSUMER ? "the program" : "OpenDAT");
+	cr->ia->ops->reject(cr->transport, why, data, (uint32_t)size);
 	cr_release_ep(ep);
 	core_cr_delete(cr);
+}
+
+void core_cr_refuse_locked(struct core_cr *cr, enum transport_reject why)
+{
+	cr_refuse_locked(cr, why, NULL, 0);
 }
 
 void core_cr_abandon(DAT_CR_HANDLE handle)
@@ -105,32 +119,47 @@ void core_cr_abandon(DAT_CR_HANDLE handle)
 		core_cr_refuse_locked(cr, TRANSPORT_REJECT_PROVIDER);
 }
 
-DAT_RETURN core_cr_reject(DAT_CR_HANDLE cr_handle)
+DAT_RETURN core_cr_reject_with(DAT_CR_HANDLE cr_handle, DAT_COUNT size, const void *private_data)
 {
 	CORE_NO_CANCELLATION;
+	/* not of DAT 1.2 */
+	static const struct core_arg size_arg = {"dat_cr_reject", "private_data_size", 2};
+	static const struct core_arg data_arg = {"dat_cr_reject", "private_data", 3};
 	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
+	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!cr)
 		return core_bad_handle(CORE_ARG(cr_reject, 1, cr_handle), DAT_INVALID_HANDLE_CR,
 				       cr_handle);
-	core_cr_refuse_locked(cr, TRANSPORT_REJECT_CONSUMER);
-	return DAT_SUCCESS;
+	if (size < 0 || size > cr->ia->provider_attr.max_private_data_size)
+		ret = core_bad_range(&size_arg, size, 0,
+				     cr->ia->provider_attr.max_private_data_size);
+	else if (size && !private_data)
+		ret = core_bad_null(&data_arg);
+	if (ret != DAT_SUCCESS)
+		core_handle_unlock(cr->cell);
+	else
+		cr_refuse_locked(cr, TRANSPORT_REJECT_CONSUMER, private_data, size);
+	return ret;
+}
+
+DAT_RETURN core_cr_reject(DAT_CR_HANDLE cr_handle)
+{
+	return core_cr_reject_with(cr_handle, 0, NULL);
 }
 
 DAT_RETURN core_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM *param)
 {
 	CORE_NO_CANCELLATION;
 	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!cr)
 		return core_bad_handle(CORE_ARG(cr_query, 1, cr_handle), DAT_INVALID_HANDLE_CR,
 				       cr_handle);
-	if (mask & ~DAT_CR_FIELD_ALL) {
-		ret = core_bad_bits(CORE_ARG(cr_query, 2, cr_param_mask), mask, DAT_CR_FIELD_ALL);
-	} else if (!param) {
-		ret = core_bad_null(CORE_ARG(cr_query, 3, cr_param));
-	} else {
+	ret = core_check_query(CORE_ARG(cr_query, 2, cr_param_mask), mask, DAT_CR_FIELD_ALL,
+			       CORE_ARG(cr_query, 3, cr_param), param);
+	if (ret == DAT_SUCCESS) {
 		param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->remote_address.sa;
 		param->remote_port_qual = cr->remote_port;
 		param->private_data_size = cr->private_data_size;
@@ -157,15 +186,12 @@ static DAT_RETURN accept_find_ep(struct core_cr *cr, DAT_EP_HANDLE ep_handle,
 
 	if (has_own != (ep_handle == DAT_HANDLE_NULL)) /* CR-ACCEPT-05, -06 */
 		return accept_bad_ep(ep_handle);
-	ep = has_own ? core_ep_enter(cr->ep) : core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	ep = has_own ? core_ep_enter(cr->ep)
+		     : core_handle_lock_in(ep_handle, DAT_HANDLE_TYPE_EP, cr->ia);
 	if (!ep)
 		return accept_bad_ep(ep_handle);
-	if (ep->ia == cr->ia) {
-		*ep_out = ep;
-		return DAT_SUCCESS;
-	}
-	core_ep_leave(ep);
-	return accept_bad_ep(ep_handle);
+	*ep_out = ep;
+	return DAT_SUCCESS;
 }
 
 static DAT_RETURN accept_check(const struct core_cr *cr, const struct core_ep *ep, DAT_COUNT size,
@@ -194,12 +220,14 @@ static DAT_RETURN accept_start(struct core_cr *cr, struct core_ep *ep, DAT_COUNT
 		.read_out = (uint32_t)ep->attr.max_rdma_read_out,
 		.private_data = private_data,
 		.private_data_size = (uint32_t)size,
+		.takes = ep->ia->adapter->front->takes,
 	};
 	DAT_EP_STATE before = ep->state;
 	int rc;
 
 	/* all of this before accept(), which lets the transport call up */
 	(void)core_ep_move(ep, CORE_EP_ACCEPT);
+	log_answer(cr, "accepted by", core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text);
 	ep->remote_address = cr->remote_address;
 	ep->remote_port = cr->remote_port;
 	ep->local_port = cr->conn_qual; /* EP-QUERY-17: as in the request */

@@ -36,6 +36,9 @@ void core_cr_discard(struct core_cr *cr);
 void core_cr_abandon(DAT_CR_HANDLE handle);
 /* Refuses and destroys the CR. Its lock is held at entry and not at return. */
 void core_cr_refuse_locked(struct core_cr *cr, enum transport_reject why);
+/* dat_cr_reject of a generation in which the consumer may send private data. They may be those of
+ * the CR. */
+DAT_RETURN core_cr_reject_with(DAT_CR_HANDLE cr_handle, DAT_COUNT size, const void *private_data);
 /* Destroys a published CR whose handle is dead or was never given to the consumer. */
 void core_cr_delete(struct core_cr *cr);
 

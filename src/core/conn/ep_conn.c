@@ -11,10 +11,11 @@
 #include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
-#include "core/conn/conn.h"
+#include "core/conn/ep_conn.h"
 #include "core/ep/ep.h"
+#include "core/ep/ep_queue.h"
 #include "core/ep/ep_state.h"
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 #include "shared/names.h"
 
 /* --- connect --- */
@@ -84,6 +85,16 @@ static DAT_RETURN conn_not_ready(const struct core_ep *ep, const char *missing, 
 	return ret;
 }
 
+/* A step of the set-up, with the peer's address. */
+static void conn_log(const struct core_ep *ep, const char *what, const union core_sockaddr *address,
+		     uint64_t port)
+{
+	if (core_log_has(CORE_LOG_CONN))
+		core_log(CORE_LOG_CONN, "%s: %s %s",
+			 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text, what,
+			 core_address_text(address, port).text);
+}
+
 static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *args)
 {
 	const struct transport_conn_param param = {
@@ -91,6 +102,7 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 		.read_out = (uint32_t)ep->attr.max_rdma_read_out,
 		.private_data = args->private_data,
 		.private_data_size = (uint32_t)args->private_data_size,
+		.takes = ep->ia->adapter->front->takes,
 	};
 	DAT_EP_STATE before = ep->state;
 	DAT_RETURN ret;
@@ -106,6 +118,7 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 				      core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY));
 	(void)core_ep_move(ep, CORE_EP_CONNECT);
 	CORE_PROBE3(connect, ep->cell, core_handle_number(ep->cell), args->qual);
+	conn_log(ep, "connects to", &args->address, args->qual);
 	rc = ep->ia->ops->connect(ep, &args->address, args->qual, args->timeout_us, &param);
 	ret = core_status_from_errno(rc);
 	if (ret != DAT_SUCCESS) {
@@ -289,6 +302,25 @@ static void conn_raise(struct core_ep *ep, DAT_EVENT_NUMBER number, DAT_COUNT si
 	core_evd_post(ep->connect_evd, &event, true);
 }
 
+/*
+ * D2-SRQ-03: an endpoint that takes no buffer of its SRQ any more reports that behind the end of its
+ * connection. D2-SRQ-04: over all endpoints of the instance both are in one order, so its lock is
+ * held.
+ */
+static void conn_raise_end(struct core_ep *ep, DAT_EVENT_NUMBER number, bool was_connected)
+{
+	struct core_lock *lock = &ep->ia->cell->lock;
+
+	if (!was_connected || !ep->srq || !ep->ia->adapter->front->tells_srq_end) {
+		conn_raise(ep, number, 0);
+		return;
+	}
+	core_lock_acquire(lock);
+	conn_raise(ep, number, 0);
+	core_ia_async_event(ep->ia, DAT_ASYNC_ERROR_EP_BROKEN, ep->cell, DAT_EP_OTHER_ERROR);
+	core_lock_release(lock);
+}
+
 /* Keeps the acceptor's private data for the endpoint; returns their size. */
 static uint32_t conn_keep_private(struct core_ep *ep, const struct transport_conn_param *peer)
 {
@@ -313,8 +345,10 @@ void core_ep_established(struct core_ep *ep, const struct transport_conn_param *
 
 	ep->private_data_size = (DAT_COUNT)size;
 	ep->peer_read_in = peer->read_in;
+	ep->peer_takes = (uint8_t)peer->takes;
 	ep->counts.connections++;
 	CORE_PROBE2(established, ep->cell, core_handle_number(ep->cell));
+	conn_log(ep, "connected with", &ep->remote_address, ep->remote_port);
 	conn_raise(ep, core_ep_move(ep, CORE_EP_ESTABLISH), (DAT_COUNT)size);
 	(void)core_ep_check_watermarks(ep); /* EP-WMARK-10 */
 }
@@ -344,24 +378,37 @@ static void conn_log_end(const struct core_ep *ep, unsigned int kinds, const cha
 		 opendat_event_name(number));
 }
 
+void core_ep_keep_rejection(struct core_ep *ep, const void *private_data, uint32_t size)
+{
+	const struct transport_conn_param peer = {.private_data = private_data,
+						  .private_data_size = size};
+
+	if (ep->ia->adapter->front->tells_reject_data)
+		ep->private_data_size = (DAT_COUNT)conn_keep_private(ep, &peer);
+}
+
 void core_ep_connect_failed(struct core_ep *ep, DAT_EVENT_NUMBER number)
 {
+	DAT_COUNT size = number == DAT_CONNECTION_EVENT_PEER_REJECTED ? ep->private_data_size : 0;
+
 	CORE_PROBE3(connect_failed, ep->cell, core_handle_number(ep->cell), number);
 	conn_log_end(ep, CORE_LOG_CONN | CORE_LOG_ERROR, "no connection with", number);
 	core_ep_flush(ep);
-	conn_raise(ep, core_ep_move(ep, conn_failure(number)), 0);
+	conn_raise(ep, core_ep_move(ep, conn_failure(number)), size);
 }
 
 void core_ep_ended(struct core_ep *ep, DAT_EVENT_NUMBER number)
 {
+	bool was_connected =
+		ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING;
+	enum core_ep_change change =
+		number == DAT_CONNECTION_EVENT_BROKEN ? CORE_EP_BREAK : CORE_EP_END;
+
 	CORE_PROBE3(ended, ep->cell, core_handle_number(ep->cell), number);
 	conn_log_end(ep,
 		     number == DAT_CONNECTION_EVENT_BROKEN ? CORE_LOG_CONN | CORE_LOG_ERROR
 							   : CORE_LOG_CONN,
 		     "end of the connection with", number);
 	core_ep_flush(ep);
-	conn_raise(ep,
-		   core_ep_move(ep, number == DAT_CONNECTION_EVENT_BROKEN ? CORE_EP_BREAK
-									  : CORE_EP_END),
-		   0);
+	conn_raise_end(ep, core_ep_move(ep, change), was_connected);
 }

@@ -93,17 +93,14 @@ DAT_RETURN core_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK mask, DA
 {
 	CORE_NO_CANCELLATION;
 	struct core_sp *sp = core_handle_lock(psp_handle, DAT_HANDLE_TYPE_PSP);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!sp)
 		return core_bad_handle(CORE_ARG(psp_query, 1, psp_handle), DAT_INVALID_HANDLE_PSP,
 				       psp_handle);
-	if (mask & ~DAT_PSP_FIELD_ALL) {
-		ret = core_bad_bits(CORE_ARG(psp_query, 2, psp_param_mask), mask,
-				    DAT_PSP_FIELD_ALL);
-	} else if (!param) {
-		ret = core_bad_null(CORE_ARG(psp_query, 3, psp_param));
-	} else {
+	ret = core_check_query(CORE_ARG(psp_query, 2, psp_param_mask), mask, DAT_PSP_FIELD_ALL,
+			       CORE_ARG(psp_query, 3, psp_param), param);
+	if (ret == DAT_SUCCESS) {
 		param->ia_handle = sp->ia->cell;
 		param->conn_qual = sp->conn_qual;
 		param->evd_handle = sp->evd->cell;

@@ -13,33 +13,19 @@
 /* Reserves the endpoint. Its lock is not held at return. */
 static DAT_RETURN rsp_reserve(struct core_ia *ia, DAT_EP_HANDLE ep_handle, struct core_ref *ref_out)
 {
-	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct core_ep *ep = core_handle_lock_in(ep_handle, DAT_HANDLE_TYPE_EP, ia);
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ep)
 		return core_bad_handle(CORE_ARG(rsp_create, 3, ep_handle), DAT_INVALID_HANDLE_EP,
 				       ep_handle);
 	*ref_out = core_handle_ref(ep->cell);
-	if (ep->ia != ia)
-		ret = core_bad_handle(CORE_ARG(rsp_create, 3, ep_handle), DAT_INVALID_HANDLE_EP,
-				      ep_handle);
-	else if (core_ep_check_call(ep, CORE_CALL_RESERVE) != CORE_EP_OK)
+	if (core_ep_check_call(ep, CORE_CALL_RESERVE) != CORE_EP_OK)
 		ret = core_ep_bad_state(ep);
 	else
 		(void)core_ep_move(ep, CORE_EP_RESERVE);
 	core_ep_leave(ep);
 	return ret;
-}
-
-static void rsp_unreserve(struct core_ref ref)
-{
-	struct core_ep *ep = core_ep_enter(ref);
-
-	if (!ep)
-		return;
-	if (core_ep_can_move(ep, CORE_EP_UNRESERVE))
-		(void)core_ep_move(ep, CORE_EP_UNRESERVE);
-	core_ep_leave(ep);
 }
 
 /* Checks handles and parameters before anything changes. */
@@ -78,7 +64,7 @@ static DAT_RETURN rsp_new(struct core_ia *ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE 
 		return ret;
 	ret = core_sp_new(ia, evd_handle, &args, sp_out);
 	if (ret != DAT_SUCCESS && ep_handle != DAT_HANDLE_NULL)
-		rsp_unreserve(args.ep);
+		core_sp_unreserve(args.ep);
 	return ret;
 }
 
@@ -115,17 +101,14 @@ DAT_RETURN core_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DA
 {
 	CORE_NO_CANCELLATION;
 	struct core_sp *sp = core_handle_lock(rsp_handle, DAT_HANDLE_TYPE_RSP);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!sp)
 		return core_bad_handle(CORE_ARG(rsp_query, 1, rsp_handle), DAT_INVALID_HANDLE_RSP,
 				       rsp_handle);
-	if (mask & ~DAT_RSP_FIELD_ALL) {
-		ret = core_bad_bits(CORE_ARG(rsp_query, 2, rsp_param_mask), mask,
-				    DAT_RSP_FIELD_ALL);
-	} else if (!param) {
-		ret = core_bad_null(CORE_ARG(rsp_query, 3, rsp_param));
-	} else {
+	ret = core_check_query(CORE_ARG(rsp_query, 2, rsp_param_mask), mask, DAT_RSP_FIELD_ALL,
+			       CORE_ARG(rsp_query, 3, rsp_param), param);
+	if (ret == DAT_SUCCESS) {
 		param->ia_handle = sp->ia->cell;
 		param->conn_qual = sp->conn_qual;
 		param->evd_handle = sp->evd->cell;

@@ -12,15 +12,14 @@
 #include <sys/random.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
-#include "core/conn/conn.h"
 #include "core/conn/cr.h"
 #include "core/ep/ep_state.h"
+#include "core/event/evd_queue.h"
 
-#define LISTEN_NS UINT64_C(500000000) /* how long to wait for a busy qualifier */
 #define LARGE_FIRST 65536u
-#define LARGE_TRIES 16u
 
 /* 0: any qualifier that fits in 16 bits. */
 static int sp_try_listen(struct core_sp *sp, DAT_CONN_QUAL qual)
@@ -56,7 +55,7 @@ static int sp_listen_large(struct core_sp *sp)
 
 	if (sp->ia->settings.header == CORE_HEADER_OFF)
 		return -EADDRNOTAVAIL;
-	for (unsigned i = 0; i < LARGE_TRIES; i++) {
+	for (unsigned i = 0; i < CORE_LISTEN_TRIES; i++) {
 		int rc;
 
 		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
@@ -71,7 +70,7 @@ static int sp_listen_large(struct core_sp *sp)
 
 static DAT_RETURN sp_listen(struct core_sp *sp, const struct core_sp_args *args)
 {
-	int rc = sp_listen_until(sp, args->is_any ? 0 : args->qual, core_now_ns() + LISTEN_NS);
+	int rc = sp_listen_until(sp, args->is_any ? 0 : args->qual, core_now_ns() + CORE_LISTEN_NS);
 
 	if (args->is_any && (rc == -EBUSY || rc == -EADDRNOTAVAIL))
 		rc = sp_listen_large(sp);
@@ -146,10 +145,9 @@ static void sp_stop_locked(struct core_sp *sp)
 	sp->listener = NULL;
 }
 
-/* Releases the endpoint of an RSP that got no request. */
-static void sp_unreserve(struct core_sp *sp)
+void core_sp_unreserve(struct core_ref ref)
 {
-	struct core_ep *ep = core_ep_enter(sp->ep);
+	struct core_ep *ep = core_ep_enter(ref);
 
 	if (!ep)
 		return;
@@ -166,7 +164,7 @@ void core_sp_destroy(struct core_sp *sp)
 
 	core_lock_acquire(&cell->lock);
 	if (sp->is_rsp && sp->listener) /* no request has arrived: the endpoint is still RESERVED */
-		sp_unreserve(sp);
+		core_sp_unreserve(sp->ep);
 	sp_stop_locked(sp);
 	core_lock_release(&cell->lock);
 	core_evd_detach(sp->evd, CORE_STREAM_PLAIN);
@@ -260,6 +258,17 @@ static void sp_put_ep(struct core_ep *ep, DAT_EP_STATE before)
 	}
 }
 
+static void log_request(const struct core_sp *sp, const struct core_cr *cr,
+			const struct transport_request *request)
+{
+	if (core_log_has(CORE_LOG_CONN))
+		core_log(CORE_LOG_CONN, "%s on %llu: request %s from %s",
+			 core_object_name(sp->cell, core_sp_type(sp)).text,
+			 (unsigned long long)sp->conn_qual,
+			 core_object_name(cr->cell, DAT_HANDLE_TYPE_CR).text,
+			 core_address_text(&request->remote_address, request->remote_port).text);
+}
+
 bool core_sp_take_request_locked(struct core_sp *sp, const struct transport_request *request)
 {
 	struct core_cr *cr = sp->listener ? core_cr_new(sp->ia, request) : NULL;
@@ -277,6 +286,7 @@ bool core_sp_take_request_locked(struct core_sp *sp, const struct transport_requ
 		before = ep->state;
 		sp_assign_ep(sp, ep, request);
 	}
+	log_request(sp, cr, request);
 	is_live = core_cr_publish(cr, ep ? ep->cell : DAT_HANDLE_NULL, ref);
 	is_taken = is_live && sp_raise(sp, cr);
 	if (ep && is_taken)

@@ -36,6 +36,8 @@ struct core_sp_args {
 /* Makes a service point that listens. */
 DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 		       const struct core_sp_args *args, struct core_sp **sp_out);
+/* Releases the endpoint of an RSP that has got no request; no cell: it has none. */
+void core_sp_unreserve(struct core_ref ref);
 /* Destroys a service point whose handle is dead. */
 void core_sp_destroy(struct core_sp *sp);
 /* The common part of dat_psp_free and dat_rsp_free. */
@@ -50,5 +52,14 @@ static inline DAT_HANDLE_TYPE core_sp_type(const struct core_sp *sp)
 {
 	return sp->is_rsp ? DAT_HANDLE_TYPE_RSP : DAT_HANDLE_TYPE_PSP;
 }
+
+/*
+ * A connection request arrived for the service point. Returns 0 if the core has made a CR and
+ * queued its event; the core then owns the transport's request object until it calls accept or
+ * reject. Returns -ECONNREFUSED if the service point does not listen any more, or if the CR, its
+ * endpoint or its event cannot be made. The transport then refuses the request, and the peer gets
+ * NON_PEER_REJECTED. No lock held.
+ */
+int core_sp_request(struct core_ref sp, const struct transport_request *request);
 
 #endif

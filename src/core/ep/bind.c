@@ -10,7 +10,7 @@
 #include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
-#include "core/ep/complete.h"
+#include "core/ep/ep_queue.h"
 #include "core/ep/ep_state.h"
 #include "core/event/evd.h"
 #include "core/mem/pz.h"
@@ -19,7 +19,9 @@
 #define BIND_FLAGS                                                                                 \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |                          \
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
-#define BIND_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+#define BIND_REMOTE                                                                                \
+	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG |                          \
+	 CORE_MEM_PRIV_REMOTE_ATOMIC)
 
 /* Counts the binding as a use of the region: dat_lmr_free refuses a region in use. False: the
  * region is being freed. */
@@ -45,6 +47,8 @@ static DAT_RETURN binding_check_priv(const struct core_lmr *lmr, DAT_MEM_PRIV_FL
 	if ((priv & DAT_MEM_PRIV_REMOTE_READ_FLAG) && !(lmr->priv & read))
 		return core_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ);
 	if ((priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) && !(lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
+		return core_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
+	if (priv & ~lmr->priv & CORE_MEM_PRIV_REMOTE_ATOMIC) /* D2-RMR-16 */
 		return core_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
 	return DAT_SUCCESS;
 }
@@ -101,11 +105,12 @@ struct bind_args {
 
 static DAT_RETURN bind_check(const struct core_ep *ep, const struct bind_args *args)
 {
+	DAT_MEM_PRIV_FLAGS all = ep->ia->adapter->front->mem_priv;
+
 	if (!args->triplet)
 		return core_bad_null(CORE_ARG(rmr_bind, 2, lmr_triplet));
-	if (args->priv & ~DAT_MEM_PRIV_ALL_FLAG)
-		return core_bad_bits(CORE_ARG(rmr_bind, 3, mem_priv), args->priv,
-				     DAT_MEM_PRIV_ALL_FLAG);
+	if (args->priv & ~all)
+		return core_bad_bits(CORE_ARG(rmr_bind, 3, mem_priv), args->priv, all);
 	if (args->flags & ~BIND_FLAGS)
 		return core_bad_bits(CORE_ARG(rmr_bind, 6, completion_flags), args->flags,
 				     BIND_FLAGS);

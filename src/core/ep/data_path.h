@@ -7,32 +7,26 @@
  *     The completion flags that the transport's fast path supports. Only flags that every endpoint
  *     accepts are allowed.
  *
- *   TRANSPORT_TAKES_SLOT
- *     true: a request gets its slot of the queue from the transport, by core_req_put(), at best
- *     after the peer can see it; it gets none if core_req_done_alone() completes it. false: the
- *     core puts it there first (post->req), without the remote side.
- *
  *   static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          const struct core_fast_post *post)
  *     Starts a request: a Send, RDMA Write or RDMA Read of one segment, which was checked and lies
- *     in the region of ep->cached_source (RDMA Read: ep->cached_target). The endpoint is that of
- *     the cell. It is locked, has no slow_reasons (ep.h) and has room for the request. Returns
- *     false if nothing was done; the core then puts the request into its slot, if it is not there
- *     yet, and calls post_request.
+ *     in the region of ep->cached_source (RDMA Read: ep->cached_target). It is in its slot of the
+ *     queue (post->req). The endpoint is that of the cell. It is locked and has no slow_reasons
+ *     (ep.h). Returns false if nothing was done; the core then calls post_request.
  *
  *   static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          const struct core_fast_post *post)
  *     The same for a Receive of one segment, of less than 2 GiB, in the region of
- * ep->cached_target. If it returns false, the core calls post_recv.
+ *     ep->cached_target. If it returns false, the core calls post_recv.
  *
  *   static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
  *     Polls for one completion of the EVD and stores it in `event` (core_evd_deliver_dto). The EVD
- * is locked, its queue is empty, no thread waits on it, and it has no CNO. Other completions that
- * the poll finds go into the queues of their EVDs. The function never blocks on a lock of rank 1 to
- * 7: it locks endpoints and other EVDs by core_handle_enter_fast().
+ *     is locked, its queue is empty, no thread waits on it, and it has no CNO. Other completions
+ *     that the poll finds go into the queues of their EVDs. The function never blocks on a lock of
+ *     rank 1 to 7: it locks endpoints and other EVDs by core_handle_enter_fast().
  *
  * Each call tries to lock its object, checks the type of the handle and slow_reasons by one
- * comparison, and combines the checks of the slow path (dto.c, evd_dequeue.c). If a check fails,
+ * comparison, and combines the checks of the slow path (dto.c, evd_queue.c). If a check fails,
  * the slow path is taken; it repeats the checks and finds the cause.
  */
 #ifndef CORE_DATA_PATH_H
@@ -41,13 +35,13 @@
 #include "core/base/calls.h"
 #include "core/base/probe.h"
 #include "core/base/transport_ops.h"
+#include "core/ep/dto.h"
 #include "core/ep/ep_fast.h"
 
 /*
  * Copies a consumer's segment word by word. The consumer may have stored it just before the call; a
  * wider load could not be forwarded from those stores and would stall until they have left the
- * store buffer. `volatile` prevents the compiler from merging the accesses. Atomic accesses would
- * do that, too, but they make the compiler reload values that it already has in registers.
+ * store buffer. `volatile` prevents the compiler from merging the accesses.
  */
 CORE_INLINE void data_copy_local(DAT_LMR_TRIPLET *to, const volatile DAT_LMR_TRIPLET *from)
 {
@@ -105,7 +99,6 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 	const struct core_mem_cache *region =
 		op == CORE_OP_RDMA_READ ? &ep->cached_target : &ep->cached_source;
 	struct core_fast_post post = {.op = op, .flags = flags, .cookie = cookie.as_64};
-	struct core_req *req;
 
 	data_copy_local(&post.segment, iov);
 	if (!core_mem_cache_hit(region, &post.segment) ||
@@ -117,25 +110,17 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 		return false;
 	if (op == CORE_OP_RDMA_WRITE && remote->segment_length < post.segment.segment_length)
 		return false;
-	post.segment.lmr_context = region->key; /* same value; frees a register */
-	post.number = ep->req.tail;
-	if (!TRANSPORT_TAKES_SLOT)
-		post.req = core_req_put_local(ep, &post);
 	if (op != CORE_OP_SEND)
 		data_copy_remote(&post.remote, remote);
+	post.number = ep->req.tail;
+	post.req = core_req_put(ep, &post);
 	if (__builtin_expect(!transport_post_fast(cell, ep, &post), false)) {
-		req = TRANSPORT_TAKES_SLOT ? core_req_put_local(ep, &post) : post.req;
-		core_req_put_remote(req, &post);
-		core_req_clear_transport(req);
-		transport_this->post_request(cell->object, req);
+		core_req_clear_transport(post.req);
+		transport_this->post_request(cell->object, post.req);
 	}
 	return true;
 }
 
-/*
- * The calls below pass constants to the slow path where data_is_plain() has fixed the value, so
- * that the parameter need not be kept in a register.
- */
 DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			     DAT_COMPLETION_FLAGS completion_flags)
@@ -215,7 +200,6 @@ CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
 	if (!core_mem_cache_hit(&ep->cached_target, &post.segment) ||
 	    data_is_full(queue->head, queue->tail, queue->capacity))
 		return false;
-	post.segment.lmr_context = ep->cached_target.key; /* as in data_request() */
 	post.number = queue->tail++;
 	wqe = &queue->slots[post.number & queue->mask];
 	wqe->segments = 1;

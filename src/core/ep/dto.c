@@ -12,7 +12,8 @@
 #include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
-#include "core/ep/complete.h"
+#include "core/ep/dto.h"
+#include "core/ep/ep_queue.h"
 #include "core/ep/ep.h"
 #include "core/ep/ep_state.h"
 #include "core/event/evd.h"
@@ -29,12 +30,22 @@ struct dto_post {
 	DAT_COMPLETION_FLAGS flags;
 	const DAT_RMR_TRIPLET *remote;
 	enum core_mem_use use;
-	DAT_COUNT iov_max;	/* segments allowed; requests: set by dto_limits() */
-	DAT_VLEN len_max;	/* bytes allowed; set by dto_limits() */
-	const char *call;	/* for messages */
-	unsigned int flags_arg; /* number of the parameter completion_flags */
-	DAT_VLEN len;		/* out: bytes in the local segments */
+	DAT_COUNT iov_max;	 /* segments allowed; requests: set by dto_limits() */
+	DAT_VLEN len_max;	 /* bytes allowed; set by dto_limits() */
+	const char *call;	 /* for messages */
+	unsigned int flags_arg;	 /* number of the parameter completion_flags */
+	unsigned int iov_arg;	 /* of the local segment; 0: 3 */
+	unsigned int remote_arg; /* of the remote one; 0: 5 */
+	uint32_t takes;		 /* what the peer must take (enum transport_takes) */
+	uint32_t immediate;
+	uint64_t operand, compare; /* of an atomic operation */
+	DAT_VLEN len;		   /* out: bytes in the local segments */
 };
+
+static unsigned int dto_remote_arg(const struct dto_post *post)
+{
+	return post->remote_arg ? post->remote_arg : 5;
+}
 
 CORE_COLD static DAT_RETURN dto_bad_flags(const struct dto_post *post, DAT_COMPLETION_FLAGS allowed)
 {
@@ -69,7 +80,7 @@ CORE_COLD static DAT_RETURN dto_too_long(const struct dto_post *post, const char
 /* DAT_LENGTH_ERROR: the two sides of an RDMA operation do not match. */
 CORE_COLD static DAT_RETURN dto_mismatch(const struct dto_post *post)
 {
-	const struct core_arg arg = {post->call, "remote_iov", 5};
+	const struct core_arg arg = {post->call, "remote_iov", dto_remote_arg(post)};
 
 	(void)core_bad_arg(&arg, "segment_length %" PRIu64 " does not suit %" PRIu64 " local bytes",
 			   post->remote->segment_length, post->len);
@@ -147,6 +158,29 @@ static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 	return ret;
 }
 
+/* D2-ATOM-05 to D2-ATOM-10: 8 bytes of one segment on either side. */
+static DAT_RETURN dto_check_atomic(struct core_ep *ep, struct dto_post *post)
+{
+	const struct core_arg local = {post->call, "local_iov", post->iov_arg};
+	const struct core_arg remote = {post->call, "remote_iov", post->remote_arg};
+	DAT_LMR_TRIPLET word;
+
+	if (!post->iov)
+		return core_bad_null(&local);
+	if (post->iov->segment_length < sizeof(uint64_t) ||
+	    post->remote->segment_length < sizeof(uint64_t)) {
+		(void)core_bad_arg(&remote, "or local_iov: less than 8 bytes");
+		return core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	}
+	if (post->remote->target_address % sizeof(uint64_t))
+		return core_bad_arg(&remote, "0x%" PRIx64 " is not a multiple of 8",
+				    post->remote->target_address);
+	word = *post->iov;
+	word.segment_length = sizeof(uint64_t);
+	post->len = sizeof(uint64_t);
+	return core_mem_check(ep->ia->mem, &word, ep->pz, post->use);
+}
+
 static DAT_RETURN dto_check_lengths(const struct dto_post *post)
 {
 	if (post->op == CORE_OP_RDMA_READ) {
@@ -158,14 +192,31 @@ static DAT_RETURN dto_check_lengths(const struct dto_post *post)
 	}
 	if (post->len > post->len_max)
 		return dto_too_long(post, "local_iov", 3, post->len);
-	if (post->op == CORE_OP_RDMA_WRITE && post->remote->segment_length < post->len)
+	if (core_op_is_write(post->op) && post->remote->segment_length < post->len)
 		return dto_mismatch(post);
 	return DAT_SUCCESS;
 }
 
+static DAT_RETURN dto_check_buffers(struct core_ep *ep, struct dto_post *post)
+{
+	DAT_RETURN ret = dto_check_segments(ep, post);
+
+	return ret == DAT_SUCCESS ? dto_check_lengths(post) : ret;
+}
+
+/* What the peer does not take, or the path does not carry (D2-IMM-17, D2-ATOM-26). */
+static DAT_RETURN dto_check_peer(const struct core_ep *ep, const struct dto_post *post)
+{
+	const struct core_arg arg = {post->call, "ep_handle", 1};
+
+	if (ep->state != DAT_EP_STATE_CONNECTED || (ep->peer_takes & post->takes) == post->takes)
+		return DAT_SUCCESS;
+	return core_unsupported(&arg, "the peer or the path to it does not have this operation");
+}
+
 static DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post *post)
 {
-	bool is_read = post->op == CORE_OP_RDMA_READ;
+	bool is_read = core_op_is_read(post->op);
 
 	if (__builtin_expect(core_req_is_full(&ep->req), false))
 		return core_no_resources(DAT_RESOURCE_TEP);
@@ -183,13 +234,19 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 
 	core_req_clear_transport(req);
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
-	core_req_count(ep, post->op, req->len);
+	core_req_count(ep, core_op_counted(post->op), req->len);
 	/* as core_recv_queue_slot */
 	req->iov = post->segments > 1 ? queue->iov + (req->sequence & queue->mask) * queue->iov_max
 				      : &req->first;
 	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
 		req->remote = *post->remote;
+	if (post->op == CORE_OP_WRITE_IMMEDIATE)
+		*core_req_immediate(req) = post->immediate;
+	if (core_op_is_atomic(post->op)) {
+		*core_req_operand(req) = post->operand;
+		req->compare = post->compare;
+	}
 	req->cookie = post->cookie;
 	CORE_PROBE4(request_post, ep->cell, req->op, req->cookie.as_64, req->len);
 	return req;
@@ -202,7 +259,7 @@ static void dto_limits(const struct core_ep *ep, struct dto_post *post)
 		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
 	if (post->op == CORE_OP_SEND)
 		post->iov_max = ep->attr.max_request_iov;
-	else if (post->op == CORE_OP_RDMA_WRITE)
+	else if (core_op_is_write(post->op))
 		post->iov_max = ep->attr.max_rdma_write_iov;
 	else
 		post->iov_max = ep->attr.max_rdma_read_iov;
@@ -217,9 +274,10 @@ static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
 	dto_limits(ep, post);
 	ret = dto_check_flags(ep, post);
 	if (ret == DAT_SUCCESS)
-		ret = dto_check_segments(ep, post);
+		ret = core_op_is_atomic(post->op) ? dto_check_atomic(ep, post)
+						  : dto_check_buffers(ep, post);
 	if (ret == DAT_SUCCESS)
-		ret = dto_check_lengths(post);
+		ret = dto_check_peer(ep, post);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (verdict == CORE_EP_NO)
@@ -245,7 +303,7 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 	if (!ep)
 		return dto_bad_ep(post, handle);
 	if (post->op != CORE_OP_SEND && !post->remote) {
-		const struct core_arg arg = {post->call, "remote_iov", 5};
+		const struct core_arg arg = {post->call, "remote_iov", dto_remote_arg(post)};
 
 		core_handle_unlock(ep->cell);
 		return core_bad_null(&arg);
@@ -302,6 +360,65 @@ DAT_RETURN core_ep_post_rdma_write_slow(DAT_EP_HANDLE handle, DAT_COUNT segments
 						   .use = CORE_MEM_SOURCE,
 						   .call = "dat_ep_post_rdma_write",
 						   .flags_arg = 6});
+}
+
+/* --- operations of later generations --- */
+
+DAT_RETURN core_ep_post_write_immediate(DAT_EP_HANDLE handle, DAT_COUNT segments,
+					const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+					const DAT_RMR_TRIPLET *remote, uint32_t immediate,
+					DAT_COMPLETION_FLAGS flags)
+{
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_WRITE_IMMEDIATE,
+						   .segments = segments,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .remote = remote,
+						   .use = CORE_MEM_SOURCE,
+						   .call = "dat_ib_post_rdma_write_immed",
+						   .flags_arg = 7,
+						   .takes = TRANSPORT_TAKES_IMMEDIATE,
+						   .immediate = immediate});
+}
+
+DAT_RETURN core_ep_post_fetch_add(DAT_EP_HANDLE handle, uint64_t add, const DAT_LMR_TRIPLET *iov,
+				  DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+				  DAT_COMPLETION_FLAGS flags)
+{
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_FETCH_ADD,
+						   .segments = 1,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .remote = remote,
+						   .use = CORE_MEM_TARGET,
+						   .call = "dat_ib_post_fetch_and_add",
+						   .iov_arg = 3,
+						   .remote_arg = 5,
+						   .flags_arg = 6,
+						   .takes = TRANSPORT_TAKES_ATOMICS,
+						   .operand = add});
+}
+
+DAT_RETURN core_ep_post_compare_swap(DAT_EP_HANDLE handle, uint64_t compare, uint64_t swap,
+				     const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				     const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+{
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_COMPARE_SWAP,
+						   .segments = 1,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .remote = remote,
+						   .use = CORE_MEM_TARGET,
+						   .call = "dat_ib_post_cmp_and_swap",
+						   .iov_arg = 4,
+						   .remote_arg = 6,
+						   .flags_arg = 7,
+						   .takes = TRANSPORT_TAKES_ATOMICS,
+						   .operand = swap,
+						   .compare = compare});
 }
 
 /* --- Receives --- */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Endpoints: creation, destruction and queries. */
 #include "core/ep/ep.h"
+#include "core/ep/ep_attr.h"
+#include "core/ep/ep_queue.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -32,8 +32,8 @@ struct core_binding;
  */
 struct core_req {
 	alignas(CORE_LINE) enum core_op op;
-	DAT_COMPLETION_FLAGS
-	flags; /* as posted; the transport implements BARRIER_FENCE and SOLICITED_WAIT */
+	/* as posted; the transport implements BARRIER_FENCE and SOLICITED_WAIT */
+	DAT_COMPLETION_FLAGS flags;
 	DAT_DTO_COOKIE cookie;
 	DAT_VLEN len;	   /* bytes to move */
 	uint64_t sequence; /* number of the request on its EP, from 0, never reused */
@@ -56,7 +56,10 @@ struct core_req {
 	};
 	/* valid if is_done */
 	DAT_DTO_COMPLETION_STATUS status;
-	DAT_VLEN done_len;
+	union {
+		DAT_VLEN done_len;
+		uint64_t compare; /* of a compare-swap, before it is done */
+	};
 };
 static_assert(sizeof(struct core_req) == 2 * CORE_LINE, "two adjacent lines");
 
@@ -98,6 +101,7 @@ struct core_ep {
 	struct core_evd *recv_evd;
 	struct core_evd *request_evd;
 	uint32_t peer_read_in; /* concurrent RDMA Reads that the peer serves */
+	uint8_t peer_takes;    /* enum transport_takes */
 	uint8_t path;	  /* enum opendat_stat_path; the transport sets it (core_ep_set_path) */
 	bool is_breaking; /* a request failed: no later one may succeed (DTO-48) */
 	/* the regions of the last segments that were posted; each was checked for its zone */
@@ -165,33 +169,17 @@ bool core_ep_is_watched(const struct core_ep *ep);
 /* Notifies a waiting endpoint that its SRQ has a buffer (hooks.h). No lock held. */
 void core_ep_offer(struct core_ref ref);
 
-/* Attributes (ep_attr.c). `arg` is the parameter that errors name. */
-void core_ep_attr_defaults(struct core_ia *ia, bool has_recv, bool has_request,
-			   DAT_EP_ATTR *attr_out);
-/* dat_opendat_ep_attr_default */
-DAT_RETURN core_ep_attr_default(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr);
-void core_ep_attr_fill(struct core_ia *ia, DAT_EP_ATTR *attr);
-DAT_RETURN core_ep_attr_check(struct core_ia *ia, const DAT_EP_ATTR *attr, bool has_srq,
-			      const struct core_arg *arg);
-DAT_RETURN core_ep_attr_check_requests(const DAT_EP_ATTR *attr, bool has_request,
-				       const struct core_arg *arg);
-DAT_RETURN core_ep_attr_check_pairs(const DAT_EP_ATTR *attr, bool has_recv, bool has_request,
-				    const struct core_arg *arg);
+/* The immediate data of a Write, and what an atomic operation adds or stores, are kept where the
+ * remote triplet has nothing that is used. */
+static inline uint32_t *core_req_immediate(struct core_req *req)
+{
+	return &req->remote.pad;
+}
 
-/* Sizes the queues as the attributes say and keeps posted Receives (ep_queue.c). */
-DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr);
-void core_ep_free_queues(struct core_ep *ep);
-/* Cancels posted binds without completion events. The endpoint is being destroyed. */
-void core_ep_drop_binds(struct core_ep *ep);
-/* The number of Receives that the endpoint holds and has not completed. */
-uint32_t core_ep_recv_count(const struct core_ep *ep);
-/* Sets and arms the soft high watermark. */
-void core_ep_set_soft_watermark(struct core_ep *ep, DAT_COUNT soft);
-/* Compares the number of Receives held with the watermarks (ep_watermark.c). Returns false if it
- * breaks the connection. */
-bool core_ep_check_watermarks(struct core_ep *ep);
-/* Completes all requests and Receives. Those that are not done are flushed. EP locked. */
-void core_ep_flush(struct core_ep *ep);
+static inline uint64_t *core_req_operand(struct core_req *req)
+{
+	return &req->remote.segment_length;
+}
 
 static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_t sequence)
 {
@@ -205,19 +193,9 @@ static inline bool core_req_is_full(const struct core_req_queue *queue)
 }
 
 /*
- * Drives the transport, because requests or Receives may have finished that nobody has polled for:
- * when a queue is full, and for calls that report what is outstanding. A consumer that suppresses
- * completions and posts until there is room does not poll. The endpoint is locked at entry and at
- * return, but not in between. NULL: it no longer exists.
- */
-struct core_ep *core_ep_drive(struct core_ep *ep);
-/* Locks the endpoint, and drives the transport if anything is outstanding. NULL: it does not exist.
+ * Locks the endpoint, and drives the transport if anything is outstanding. NULL: it does not exist.
  */
 struct core_ep *core_ep_lock_driven(DAT_EP_HANDLE ep_handle);
-
-/* Updates the core's bits of slow_reasons. To be called after each change of a member that they
- * depend on. EP locked, or not yet published. */
-void core_ep_update_slow_reasons(struct core_ep *ep);
 
 /* The transport has chosen how the bytes of the connection move, for dat_stat. EP locked. */
 CORE_INLINE void core_ep_set_path(struct core_ep *ep, enum opendat_stat_path path)
@@ -238,10 +216,10 @@ CORE_INLINE void core_req_count(struct core_ep *ep, enum core_op op, DAT_VLEN le
 CORE_INLINE struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 					   DAT_COMPLETION_FLAGS flags)
 {
-	uint64_t tail = ep->req.tail; /* read once: the compiler assumes that `req` aliases it */
+	uint64_t tail = ep->req.tail;
 	struct core_req *req = core_req_at(&ep->req, tail);
 
-	req->op = op; /* beside the flags: the compiler joins the stores if both are constants */
+	req->op = op;
 	req->flags = flags;
 	req->sequence = tail;
 	ep->req.tail = tail + 1;
@@ -254,21 +232,5 @@ CORE_INLINE void core_req_clear_transport(struct core_req *req)
 	req->transport.word[0] = 0;
 	req->transport.word[1] = 0;
 }
-
-/* The slow paths of the posting calls (dto.c). They must not be inlined into the fast paths. */
-__attribute__((noinline, cold)) DAT_RETURN
-core_ep_post_send_slow(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
-		       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
-__attribute__((noinline, cold)) DAT_RETURN
-core_ep_post_rdma_write_slow(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
-			     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
-			     DAT_COMPLETION_FLAGS flags);
-__attribute__((noinline, cold)) DAT_RETURN
-core_ep_post_rdma_read_slow(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
-			    DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
-			    DAT_COMPLETION_FLAGS flags);
-__attribute__((noinline, cold)) DAT_RETURN
-core_ep_post_recv_slow(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
-		       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 
 #endif

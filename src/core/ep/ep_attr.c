@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Endpoint attributes: defaults, and the checks that dat_ep_create and dat_ep_modify share. */
 #include "core/ep/ep.h"
+#include "core/ep/ep_attr.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #ifndef CORE_EP_COUNTS_H
 #define CORE_EP_COUNTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum core_op {
@@ -10,8 +11,42 @@ enum core_op {
 	CORE_OP_RDMA_WRITE,
 	CORE_OP_RDMA_READ,
 	CORE_OP_BIND,
+	/* operations of later generations, which are counted as a Write and as Reads */
+	CORE_OP_WRITE_IMMEDIATE,
+	CORE_OP_FETCH_ADD,
+	CORE_OP_COMPARE_SWAP,
 };
-#define CORE_OPS (CORE_OP_BIND + 1)
+#define CORE_OPS (CORE_OP_BIND + 1) /* below 8: enum core_received */
+
+static inline bool core_op_is_atomic(enum core_op op)
+{
+	return op == CORE_OP_FETCH_ADD || op == CORE_OP_COMPARE_SWAP;
+}
+
+/* Does it wait for an answer with data, so that it takes a place of the Reads? */
+static inline bool core_op_is_read(enum core_op op)
+{
+	return op == CORE_OP_RDMA_READ || core_op_is_atomic(op);
+}
+
+static inline bool core_op_is_write(enum core_op op)
+{
+	return op == CORE_OP_RDMA_WRITE || op == CORE_OP_WRITE_IMMEDIATE;
+}
+
+/* Does it take a Receive of the peer? */
+static inline bool core_op_takes_receive(enum core_op op)
+{
+	return op == CORE_OP_SEND || op == CORE_OP_WRITE_IMMEDIATE;
+}
+
+/* The operation that it is counted as. */
+static inline enum core_op core_op_counted(enum core_op op)
+{
+	if (core_op_is_write(op))
+		return CORE_OP_RDMA_WRITE;
+	return core_op_is_read(op) ? CORE_OP_RDMA_READ : op;
+}
 
 /*
  * What dat_stat shows beside the counters of the queues. A counter never decreases while the
@@ -23,8 +58,8 @@ struct core_ep_counts {
 	uint64_t posted[CORE_OPS]; /* requests, by operation; Sends are not counted here: all other
 				    * requests of the queue are Sends */
 	uint64_t srq_recvs;	   /* messages received in buffers of the SRQ */
-	uint64_t failed;	   /* requests and Receives that completed with an error, */
-	uint64_t flushed;	   /* and those that were flushed, which is not an error */
+	uint64_t failed;	   /* requests and Receives that completed with an error */
+	uint64_t flushed;	   /* those that were flushed, which is not an error */
 	uint64_t wakeups;	   /* times that the transport woke a sleeping peer */
 	uint64_t connections;	   /* times that it was connected */
 	/* what the queues had counted when dat_ep_modify replaced them */

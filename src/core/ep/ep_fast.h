@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Inline functions that the fast paths of all transports share: they put a request into its slot,
- * and they complete the oldest request, one that is alone, or the oldest Receive with success.
+ * and they complete the oldest request or the oldest Receive with success.
  * core_req_done and core_recv_done (ep_queue.c) complete everything else. The endpoint is locked.
  * Its slow_reasons are 0, unless the transport allows one of its own.
  *
@@ -13,16 +13,16 @@
 #define CORE_EP_FAST_H
 
 #include "core/base/probe.h"
-#include "core/ep/complete.h"
+#include "core/ep/ep_queue.h"
 #include "core/ep/ep.h"
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 
 /* The parameters of a post on the fast path (data_path.h). */
 struct core_fast_post {
 	uint64_t number;	 /* sequence number of the request, or of the Receive, from 0 */
 	DAT_LMR_TRIPLET segment; /* the only segment */
 	/* requests only */
-	struct core_req *req; /* its slot; not set if TRANSPORT_TAKES_SLOT */
+	struct core_req *req; /* its slot */
 	enum core_op op;
 	DAT_COMPLETION_FLAGS flags;
 	DAT_UINT64 cookie;
@@ -37,14 +37,11 @@ CORE_INLINE void core_put_segment(volatile DAT_LMR_TRIPLET *to, const DAT_LMR_TR
 	to->segment_length = from->segment_length;
 }
 
-/*
- * Puts a posted request into the next slot of the queue, except the remote side of RDMA and what
- * the transport keeps there.
- */
-CORE_INLINE struct core_req *core_req_put_local(struct core_ep *ep,
-						const struct core_fast_post *post)
+/* Puts a posted request into the next slot of the queue: all but what the transport keeps there. */
+CORE_INLINE struct core_req *core_req_put(struct core_ep *ep, const struct core_fast_post *post)
 {
 	struct core_req *req = core_req_take(ep, post->op, post->flags);
+	volatile DAT_RMR_TRIPLET *remote = &req->remote; /* word by word, too */
 
 	core_req_count(ep, post->op, post->segment.segment_length);
 	req->len = post->segment.segment_length;
@@ -52,38 +49,22 @@ CORE_INLINE struct core_req *core_req_put_local(struct core_ep *ep,
 	req->iov = &req->first;
 	core_put_segment(&req->first, &post->segment);
 	req->cookie.as_64 = post->cookie;
+	if (post->op != CORE_OP_SEND) {
+		remote->rmr_context = post->remote.rmr_context;
+		remote->target_address = post->remote.target_address;
+	}
 	CORE_PROBE4(request_post, ep->cell, post->op, req->cookie.as_64, req->len);
-	return req;
-}
-
-/* Adds the remote side of RDMA. */
-CORE_INLINE void core_req_put_remote(struct core_req *req, const struct core_fast_post *post)
-{
-	volatile DAT_RMR_TRIPLET *to = &req->remote; /* word by word, too */
-
-	if (post->op == CORE_OP_SEND)
-		return;
-	to->rmr_context = post->remote.rmr_context;
-	to->target_address = post->remote.target_address;
-}
-
-/* Both: all but what the transport keeps there. */
-CORE_INLINE struct core_req *core_req_put(struct core_ep *ep, const struct core_fast_post *post)
-{
-	struct core_req *req = core_req_put_local(ep, post);
-
-	core_req_put_remote(req, post);
 	return req;
 }
 
 /* Delivers a successful completion of the endpoint of that cell to its EVD. */
 CORE_INLINE bool core_ep_deliver_dto(struct core_handle *cell, struct core_evd *evd,
-				     struct core_dequeue *dequeue, DAT_DTO_COOKIE cookie,
-				     DAT_VLEN len)
+				     struct core_dequeue *dequeue, struct core_done done,
+				     DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	if (dequeue)
-		return core_evd_deliver_dto(evd, dequeue, cell, cookie, len);
-	core_evd_post_dto(evd, cell, cookie, DAT_DTO_SUCCESS, len, true,
+		return core_evd_deliver_dto(evd, dequeue, cell, done, cookie, len);
+	core_evd_post_dto(evd, cell, done, cookie, DAT_DTO_SUCCESS, len, true,
 			  (struct core_ref){NULL, 0});
 	return true;
 }
@@ -111,7 +92,8 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 				    const struct core_req *req, struct core_dequeue *dequeue)
 {
 	if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
-	    !core_ep_deliver_dto(cell, ep->request_evd, dequeue, req->cookie, req->len))
+	    !core_ep_deliver_dto(cell, ep->request_evd, dequeue, CORE_DONE(req->op), req->cookie,
+				 req->len))
 		return false;
 	CORE_PROBE4(request_done, cell, req->cookie.as_64, req->len, DAT_DTO_SUCCESS);
 	/* DTO-114: the slot is free before the endpoint is unlocked and can be posted to */
@@ -120,45 +102,23 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 }
 
 /*
- * Completes a request with success in its post, without a slot. The caller has checked that no
- * other is outstanding. It is not a bind.
+ * Fetches the slot behind that one into the cache: the next post may use it. Slots are used in a
+ * ring: with many connections in turn, the next one would not be there. (Behind the last one is
+ * none; that does no harm.)
  */
-CORE_INLINE void core_req_done_alone(struct core_ep *ep, const struct core_fast_post *post)
-{
-	DAT_DTO_COOKIE cookie = {.as_64 = post->cookie};
-	DAT_VLEN len = post->segment.segment_length;
-
-	ep->req.head = ++ep->req.tail;
-	core_req_count(ep, post->op, len);
-	CORE_PROBE4(request_post, ep->cell, post->op, post->cookie, len);
-	if (!(post->flags & DAT_COMPLETION_SUPPRESS_FLAG))
-		(void)core_ep_deliver_dto(ep->cell, ep->request_evd, NULL, cookie, len);
-	CORE_PROBE4(request_done, ep->cell, post->cookie, len, DAT_DTO_SUCCESS);
-}
-
-/*
- * Fetches the slot into the cache that the next post may use. Slots are used in a ring: with many
- * connections in turn, the next one would not be there.
- */
-CORE_INLINE void core_req_prefetch(const struct core_req *next)
-{
-	__builtin_prefetch(next, 1);
-	__builtin_prefetch((const char *)next + CORE_LINE, 1);
-}
-
-/* The same for the slot behind that one. (Behind the last one is none; that does no harm.) */
 CORE_INLINE void core_req_prefetch_next(const struct core_req *req)
 {
-	core_req_prefetch(req + 1);
+	__builtin_prefetch(req + 1, 1);
+	__builtin_prefetch((const char *)(req + 1) + CORE_LINE, 1);
 }
 
-/* The same for a Receive, */
+/* Fetches the next slot of the queue of Receives. */
 CORE_INLINE void core_recv_prefetch_next(const struct core_wqe *wqe)
 {
 	__builtin_prefetch(wqe + 1, 1);
 }
 
-/* and for the one of that number. */
+/* Fetches the slot of the Receive of that number. */
 CORE_INLINE void core_recv_prefetch(const struct core_ep *ep, uint64_t number)
 {
 	__builtin_prefetch(&ep->recv.slots[number & ep->recv.mask], 1);
@@ -193,23 +153,12 @@ CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *e
 				     const struct core_wqe *wqe, DAT_VLEN len,
 				     struct core_dequeue *dequeue)
 {
-	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, wqe->cookie, len))
+	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, CORE_DONE(CORE_RECEIVED), wqe->cookie,
+				 len))
 		return false;
 	CORE_PROBE4(recv_done, cell, wqe->cookie.as_64, len, DAT_DTO_SUCCESS);
 	core_recv_count_done(ep, len);
 	return true;
-}
-
-/*
- * The same for a dequeue that has locked the EVD of Receives, whose cell is given, and has no event
- * yet.
- */
-CORE_INLINE void core_recv_done_direct(struct core_ep *ep, const struct core_wqe *wqe, DAT_VLEN len,
-				       struct core_handle *evd_cell, DAT_EVENT *event)
-{
-	core_event_fill_dto(event, evd_cell, ep->cell, wqe->cookie, DAT_DTO_SUCCESS, len);
-	CORE_PROBE4(recv_done, ep->cell, wqe->cookie.as_64, len, DAT_DTO_SUCCESS);
-	core_recv_count_done(ep, len);
 }
 
 #endif

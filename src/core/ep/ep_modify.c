@@ -10,6 +10,8 @@
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/ep.h"
+#include "core/ep/ep_attr.h"
+#include "core/ep/ep_queue.h"
 #include "core/ep/ep_state.h"
 #include "core/ep/ep_stream.h"
 #include "core/mem/pz.h"

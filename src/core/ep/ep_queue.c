@@ -4,18 +4,22 @@
  * flags decide whether an event is raised and whether it notifies. All functions are called with
  * the endpoint locked.
  */
+#include "core/ep/ep_queue.h"
+#include "core/ep/ep_state.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/log.h"
 #include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/bind.h"
-#include "core/ep/complete.h"
 #include "core/ep/ep.h"
 #include "core/ep/ep_fast.h"
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 #include "core/srq/srq.h"
 #include "shared/names.h"
 
@@ -113,8 +117,8 @@ static void req_raise(struct core_ep *ep, const struct core_req *req,
 	if (req->op == CORE_OP_BIND)
 		bind_raise(ep, req, status, is_notifying);
 	else
-		core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, status, len, is_notifying,
-				  no_srq);
+		core_evd_post_dto(ep->request_evd, ep->cell, CORE_DONE(req->op), req->cookie,
+				  status, len, is_notifying, no_srq);
 }
 
 struct core_ep *core_ep_drive(struct core_ep *ep)
@@ -148,6 +152,9 @@ CORE_COLD static void req_log_failed(const struct core_ep *ep, const struct core
 		[CORE_OP_RDMA_READ] = "RDMA Read",
 		[CORE_OP_RDMA_WRITE] = "RDMA Write",
 		[CORE_OP_BIND] = "bind",
+		[CORE_OP_WRITE_IMMEDIATE] = "RDMA Write with immediate data",
+		[CORE_OP_FETCH_ADD] = "fetch-and-add",
+		[CORE_OP_COMPARE_SWAP] = "compare-and-swap",
 	};
 
 	core_log(CORE_LOG_ERROR, "%s: %s failed: %s",
@@ -248,8 +255,8 @@ struct core_pz *core_recv_pz(const struct core_ep *ep)
 }
 
 /* Removes the Receive from the endpoint. An SRQ entry stays occupied until the event is taken. */
-static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
-		       DAT_VLEN len, bool is_notifying)
+static void recv_raise(struct core_ep *ep, struct core_done done, DAT_DTO_COOKIE cookie,
+		       DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len, bool is_notifying)
 {
 	struct core_ref srq = no_srq;
 
@@ -266,7 +273,8 @@ static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLE
 		srq = core_handle_ref(ep->srq->cell);
 	}
 	if (ep->recv_evd)
-		core_evd_post_dto(ep->recv_evd, ep->cell, cookie, status, len, is_notifying, srq);
+		core_evd_post_dto(ep->recv_evd, ep->cell, done, cookie, status, len, is_notifying,
+				  srq);
 	else if (ep->srq)
 		core_srq_return_one(ep->srq);
 }
@@ -280,8 +288,8 @@ static bool recv_is_notifying(const struct core_ep *ep, const struct core_wqe *w
 	return !(wqe->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
 }
 
-void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
-		    bool is_solicited)
+static void recv_done(struct core_ep *ep, struct core_done done, DAT_DTO_COMPLETION_STATUS status,
+		      DAT_VLEN len, bool is_solicited)
 {
 	const struct core_wqe *wqe =
 		ep->srq ? &ep->srq_user.taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
@@ -291,8 +299,21 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 		core_log(CORE_LOG_ERROR, "%s: Receive failed: %s",
 			 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text,
 			 opendat_dto_status_name(status));
-	recv_raise(ep, wqe->cookie, status, len,
+	recv_raise(ep, done, wqe->cookie, status, len,
 		   status != DAT_DTO_SUCCESS || recv_is_notifying(ep, wqe, is_solicited));
+}
+
+void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
+		    bool is_solicited)
+{
+	recv_done(ep, CORE_DONE(CORE_RECEIVED), status, len, is_solicited);
+}
+
+void core_recv_done_immediate(struct core_ep *ep, uint32_t value, DAT_VLEN len, bool is_solicited)
+{
+	const struct core_done done = {CORE_RECEIVED_IMMEDIATE, value};
+
+	recv_done(ep, done, DAT_DTO_SUCCESS, len, is_solicited);
 }
 
 void core_ep_drop_binds(struct core_ep *ep)
@@ -313,4 +334,65 @@ void core_ep_flush(struct core_ep *ep)
 		core_srq_cancel_wait(ep->srq, &ep->srq_user);
 	while (core_ep_recv_count(ep))
 		core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
+}
+
+bool core_ep_check_watermarks(struct core_ep *ep)
+{
+	DAT_COUNT held = (DAT_COUNT)core_ep_recv_count(ep);
+	bool is_open =
+		ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING;
+
+	if (ep->is_soft_armed && held > ep->soft_watermark) {
+		ep->is_soft_armed = false;
+		core_ep_update_slow_reasons(ep);
+		core_ia_async_event(ep->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ep->cell,
+				    DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
+	}
+	if (!is_open || ep->hard_watermark == DAT_WATERMARK_INFINITE || held <= ep->hard_watermark)
+		return true;
+	ep->ia->ops->abort(ep);
+	return false;
+}
+
+void core_ep_set_soft_watermark(struct core_ep *ep, DAT_COUNT soft)
+{
+	ep->soft_watermark = soft;
+	ep->is_soft_armed = soft != DAT_WATERMARK_INFINITE;
+}
+
+DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
+				 DAT_COUNT hard_high_watermark)
+{
+	CORE_NO_CANCELLATION;
+	struct core_ep *ep = core_ep_lock_driven(ep_handle);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ep)
+		return core_bad_handle(CORE_ARG(ep_set_watermark, 1, ep_handle),
+				       DAT_INVALID_HANDLE_EP, ep_handle);
+	if (soft_high_watermark < DAT_WATERMARK_INFINITE) {
+		ret = core_bad_arg(CORE_ARG(ep_set_watermark, 2, soft_high_watermark),
+				   "%d is negative and not DAT_WATERMARK_INFINITE",
+				   (int)soft_high_watermark);
+	} else if (hard_high_watermark < DAT_WATERMARK_INFINITE) {
+		ret = core_bad_arg(CORE_ARG(ep_set_watermark, 3, hard_high_watermark),
+				   "%d is negative and not DAT_WATERMARK_INFINITE",
+				   (int)hard_high_watermark);
+	} else if (ep->srq && ep->srq->transport &&
+		   (soft_high_watermark != DAT_WATERMARK_INFINITE ||
+		    hard_high_watermark != DAT_WATERMARK_INFINITE)) {
+		/* EP-WMARK-19: the device does not report how many buffers an endpoint holds */
+		ret = core_unsupported(CORE_ARG(ep_set_watermark, 2, soft_high_watermark),
+				       "the device has no high watermarks");
+	} else {
+		core_ep_set_soft_watermark(ep, soft_high_watermark);
+		ep->hard_watermark = hard_high_watermark;
+		ep->attr.srq_soft_hw = soft_high_watermark;
+		if (ep->srq)
+			ep->attr.max_recv_dtos = hard_high_watermark;
+		core_ep_update_slow_reasons(ep);
+		(void)core_ep_check_watermarks(ep);
+	}
+	core_handle_unlock(ep->cell);
+	return ret;
 }

@@ -69,6 +69,10 @@ void core_ep_restore_state(struct core_ep *ep, DAT_EP_STATE before);
 /* Does the current state have such a transition? EP locked. */
 bool core_ep_can_move(const struct core_ep *ep, enum core_ep_change change);
 
+/* Updates the core's bits of slow_reasons. To be called after each change of a member that they
+ * depend on. EP locked, or not yet published. */
+void core_ep_update_slow_reasons(struct core_ep *ep);
+
 /* Prints both tables as text, for the test that compares them with the specification. */
 size_t core_ep_state_print(char *text, size_t size);
 

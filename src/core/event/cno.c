@@ -110,8 +110,7 @@ DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AG
 				     : core_bad_arg(CORE_ARG(cno_modify_agent, 2, agent),
 						    "instance_data without proxy_agent_func");
 	core_lock_acquire(&ref.cell->lock);
-	if (!--cno->busy && cno->is_dying)
-		pthread_cond_signal(&cno->idle);
+	core_cno_idle_locked(cno);
 	if (ret == DAT_SUCCESS && cno->is_dying) {
 		free(call);
 		ret = core_bad_handle(CORE_ARG(cno_modify_agent, 1, cno_handle),
@@ -131,17 +130,14 @@ DAT_RETURN core_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask, DA
 {
 	CORE_NO_CANCELLATION;
 	struct core_cno *cno = core_handle_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!cno)
 		return core_bad_handle(CORE_ARG(cno_query, 1, cno_handle), DAT_INVALID_HANDLE_CNO,
 				       cno_handle);
-	if (mask & ~(DAT_CNO_PARAM_MASK)DAT_CNO_FIELD_ALL) {
-		ret = core_bad_bits(CORE_ARG(cno_query, 2, cno_param_mask), mask,
-				    DAT_CNO_FIELD_ALL);
-	} else if (!param) {
-		ret = core_bad_null(CORE_ARG(cno_query, 3, cno_param));
-	} else {
+	ret = core_check_query(CORE_ARG(cno_query, 2, cno_param_mask), mask, DAT_CNO_FIELD_ALL,
+			       CORE_ARG(cno_query, 3, cno_param), param);
+	if (ret == DAT_SUCCESS) {
 		param->ia_handle = cno->ia->cell;
 		param->agent = cno->agent ? cno->agent->agent : DAT_OS_WAIT_PROXY_AGENT_NULL;
 	}

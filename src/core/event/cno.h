@@ -70,36 +70,8 @@ static inline bool core_cno_take_arm_request(struct core_cno *cno)
 	       atomic_exchange_explicit(&cno->has_arm_request, false, memory_order_relaxed);
 }
 
-/* The transport was armed for its consumer: counts it in ia->sleepers until it is notified. */
-void core_cno_add_sleeper(struct core_cno *cno);
-/* Has the next dequeue from an empty EVD arm the transport. The consumer no longer counts as a
- * sleeper. */
-void core_cno_request_arm(struct core_cno *cno);
-
 /* dat_opendat_cno_fd. */
 DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd);
-/* Counts an EVD that will use the CNO: core_cno_enter or core_cno_disuse follows. NULL: the handle
- * is not a live CNO of the instance. */
-struct core_cno *core_cno_use(DAT_CNO_HANDLE handle, struct core_ia *ia);
-/* Reverts core_cno_use for an EVD that was not attached after all. */
-void core_cno_disuse(struct core_cno *cno);
-/* Attaches the EVD, which is locked, or not yet known to the consumer. */
-void core_cno_enter(struct core_cno *cno, struct core_evd *evd);
-/* A trigger for core_cno_leave; NULL: no memory. */
-struct core_trigger *core_cno_new_trigger(void);
-/* Detaches the EVD, which is locked. A trigger that is still queued stays in the queue
- * (EVD-MODIFY-CNO-03, -05): `spare` takes its place. Frees `spare` if it is not needed. */
-void core_cno_leave(struct core_cno *cno, struct core_evd *evd, struct core_trigger *spare);
-/* The EVD was freed. If it was the last one, waiters and agent are notified (CNO-WAIT-14, -15). No
- * lock held. */
-void core_cno_evd_freed(struct core_cno *cno, struct core_evd *evd);
-/* Removes the triggers that a freed EVD left in CNOs that it used before. No lock held. */
-void core_cno_drop_evd(struct core_ia *ia, DAT_EVD_HANDLE evd);
-/* A notifying event arrived at the EVD, which is locked. */
-void core_cno_trigger(struct core_cno *cno, struct core_evd *evd);
-/* Requeues a trigger of the EVD, which is locked: the waiter that it was given to was cancelled.
- * Without memory for that, triggers the CNO that the EVD uses now. */
-void core_cno_return_trigger(struct core_cno *cno, struct core_evd *evd);
 /* Destroys a live CNO even if threads wait on it. Called with its lock held, which it releases. */
 void core_cno_destroy_locked(struct core_cno *cno);
 

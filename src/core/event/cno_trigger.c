@@ -39,7 +39,8 @@ void core_cno_request_arm(struct core_cno *cno)
 /* The consumer has closed the descriptor: its number may belong to another file soon. */
 static void cno_fd_forget_locked(struct core_cno *cno)
 {
-	core_log(CORE_LOG_ERROR, "notification descriptor %d: closed by the program", cno->fd);
+	core_log(CORE_LOG_ERROR | CORE_LOG_WARNING,
+		 "notification descriptor %d: closed by the program", cno->fd);
 	cno->fd = -1;
 }
 
@@ -179,23 +180,23 @@ void core_cno_call_agent_locked(struct core_cno *cno, DAT_EVD_HANDLE evd)
 	core_agent_run(cno->ia, call, evd);
 }
 
+void core_cno_idle_locked(struct core_cno *cno)
+{
+	if (!--cno->busy && cno->is_dying)
+		pthread_cond_signal(&cno->idle);
+}
+
 /* --- EVDs --- */
 
 struct core_cno *core_cno_use(DAT_CNO_HANDLE handle, struct core_ia *ia)
 {
-	struct core_cno *cno = core_handle_lock(handle, DAT_HANDLE_TYPE_CNO);
-	struct core_handle *cell;
+	struct core_cno *cno = core_handle_lock_in(handle, DAT_HANDLE_TYPE_CNO, ia);
 
 	if (!cno)
 		return NULL;
-	cell = cno->cell;
-	if (cno->ia == ia) {
-		cno->users++;
-		cno->entering++;
-	} else {
-		cno = NULL;
-	}
-	core_handle_unlock(cell);
+	cno->users++;
+	cno->entering++;
+	core_handle_unlock(cno->cell);
 	return cno;
 }
 

@@ -7,7 +7,7 @@
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/event/cno_trigger.h"
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 #include "core/event/wait.h"
 
 static void waiter_unlink_locked(struct core_cno_waiter *waiter)
@@ -18,14 +18,6 @@ static void waiter_unlink_locked(struct core_cno_waiter *waiter)
 		link = &(*link)->next;
 	if (*link)
 		*link = waiter->next;
-}
-
-static void waiter_leave_locked(struct core_cno_waiter *waiter)
-{
-	struct core_cno *cno = waiter->cno;
-
-	if (!--cno->busy && cno->is_dying)
-		pthread_cond_signal(&cno->idle);
 }
 
 static bool waiter_is_over(void *arg)
@@ -48,7 +40,7 @@ static void waiter_cancelled(void *arg)
 		core_evd_return_trigger(waiter->evd, waiter->cno);
 		core_lock_acquire(&cell->lock);
 	}
-	waiter_leave_locked(waiter);
+	core_cno_idle_locked(waiter->cno);
 	core_lock_release(&cell->lock);
 	core_waker_fini(&waiter->waker);
 }
@@ -80,7 +72,7 @@ static DAT_RETURN cno_block_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 	core_wait_start(&wait, timeout_us);
 	core_wait_locked(&wait);
 	waiter_unlink_locked(waiter);
-	waiter_leave_locked(waiter);
+	core_cno_idle_locked(waiter->cno);
 	if (waiter->is_released)
 		return DAT_SUCCESS;
 	if (wait.is_interrupted)
@@ -97,8 +89,7 @@ static bool cno_poll_locked(struct core_cno *cno)
 	core_handle_unlock(cno->cell);
 	(void)ia->ops->progress(ia);
 	core_lock_acquire(&cno->cell->lock);
-	if (!--cno->busy && cno->is_dying)
-		pthread_cond_signal(&cno->idle);
+	core_cno_idle_locked(cno);
 	return !cno->is_dying;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * EVDs (event dispatchers): creation, destruction, queries and changes. evd_stream.c has their
- * streams, evd_post.c and evd_dequeue.c the queue of events, evd_wait.c the waiting.
+ * EVDs (event dispatchers): creation, destruction, queries and changes, and the streams that feed
+ * them. evd_queue.c has the queue of events, evd_wait.c the waiting.
  */
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "core/base/hooks.h"
 #include "core/base/instance.h"
 #include "core/base/status.h"
+#include "core/event/cno_trigger.h"
 
 #define EVD_FLAGS_ALL (DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 
@@ -96,6 +97,7 @@ static DAT_RETURN evd_create_on(struct core_ia *ia, DAT_COUNT qlen, DAT_CNO_HAND
 				DAT_EVD_FLAGS flags, const DAT_EVD_HANDLE *handle,
 				struct core_evd **evd_out)
 {
+	DAT_EVD_FLAGS all = EVD_FLAGS_ALL | ia->adapter->front->evd_flags;
 	struct core_cno *cno = NULL;
 	DAT_RETURN ret;
 
@@ -110,8 +112,8 @@ static DAT_RETURN evd_create_on(struct core_ia *ia, DAT_COUNT qlen, DAT_CNO_HAND
 				   (int)qlen);
 	else if (!flags)
 		ret = core_bad_arg(CORE_ARG(evd_create, 4, evd_flags), "0x0 has no flag");
-	else if (flags & ~EVD_FLAGS_ALL)
-		ret = core_bad_bits(CORE_ARG(evd_create, 4, evd_flags), flags, EVD_FLAGS_ALL);
+	else if (flags & ~all)
+		ret = core_bad_bits(CORE_ARG(evd_create, 4, evd_flags), flags, all);
 	else if (!handle)
 		ret = core_bad_null(CORE_ARG(evd_create, 5, evd_handle));
 	else if (qlen > ia->attr.max_evd_qlen)
@@ -202,17 +204,14 @@ DAT_RETURN core_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask, DA
 {
 	CORE_NO_CANCELLATION;
 	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!evd)
 		return core_bad_handle(CORE_ARG(evd_query, 1, evd_handle), DAT_NO_SUBTYPE,
 				       evd_handle);
-	if (mask & ~DAT_EVD_FIELD_ALL) {
-		ret = core_bad_bits(CORE_ARG(evd_query, 2, evd_param_mask), mask,
-				    DAT_EVD_FIELD_ALL);
-	} else if (!param) {
-		ret = core_bad_null(CORE_ARG(evd_query, 3, evd_param));
-	} else {
+	ret = core_check_query(CORE_ARG(evd_query, 2, evd_param_mask), mask, DAT_EVD_FIELD_ALL,
+			       CORE_ARG(evd_query, 3, evd_param), param);
+	if (ret == DAT_SUCCESS) {
 		param->ia_handle = evd->ia->cell;
 		param->evd_qlen = (DAT_COUNT)evd->capacity;
 		param->evd_state =
@@ -376,4 +375,116 @@ DAT_RETURN core_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT qlen)
 		ret = evd_resize_locked(evd, qlen);
 	core_handle_unlock(evd->cell);
 	return ret;
+}
+
+static const uint32_t none_leaving[CORE_STREAM_KINDS];
+
+/* Does the EVD have a stream of that kind, apart from those that leave? */
+static bool evd_has_other(const struct core_evd *evd, enum core_stream kind,
+			  const uint32_t leaving[CORE_STREAM_KINDS])
+{
+	assert(evd->users[kind] >= leaving[kind]);
+	return evd->users[kind] > leaving[kind];
+}
+
+static bool evd_stream_is_compatible(const struct core_evd *evd, enum core_stream stream,
+				     const uint32_t leaving[CORE_STREAM_KINDS])
+{
+	if (stream == CORE_STREAM_SOLICITED)
+		return !evd_has_other(evd, CORE_STREAM_PLAIN, leaving) &&
+		       !evd_has_other(evd, CORE_STREAM_UNSIGNALLED, leaving);
+	return !evd_has_other(evd, CORE_STREAM_SOLICITED, leaving);
+}
+
+bool core_evd_suits(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need)
+{
+	struct core_evd *evd = core_handle_lock_in(handle, DAT_HANDLE_TYPE_EVD, ia);
+	bool is_good;
+
+	if (!evd)
+		return false;
+	is_good = (evd->flags & need) == need;
+	core_handle_unlock(evd->cell);
+	return is_good;
+}
+
+enum core_evd_fit core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
+				  enum core_stream stream, struct core_evd **evd_out)
+{
+	return core_evd_attach_for(handle, ia, need, stream, none_leaving, evd_out);
+}
+
+enum core_evd_fit core_evd_attach_for(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
+				      enum core_stream stream,
+				      const uint32_t leaving[CORE_STREAM_KINDS],
+				      struct core_evd **evd_out)
+{
+	struct core_evd *evd = core_handle_lock_in(handle, DAT_HANDLE_TYPE_EVD, ia);
+	enum core_evd_fit fit = CORE_EVD_FITS;
+
+	if (!evd)
+		return CORE_EVD_UNFIT;
+	if ((evd->flags & need) != need)
+		fit = CORE_EVD_UNFIT;
+	else if (!evd_stream_is_compatible(evd, stream, leaving))
+		fit = CORE_EVD_CONFLICT;
+	else
+		evd->users[stream]++;
+	core_handle_unlock(evd->cell);
+	if (fit == CORE_EVD_FITS)
+		*evd_out = evd;
+	return fit;
+}
+
+void core_evd_reattach(struct core_evd *evd, enum core_stream stream)
+{
+	core_lock_acquire(&evd->cell->lock);
+	evd->users[stream]++;
+	core_lock_release(&evd->cell->lock);
+}
+
+void core_evd_detach(struct core_evd *evd, enum core_stream stream)
+{
+	core_lock_acquire(&evd->cell->lock);
+	assert(evd->users[stream] > 0);
+	evd->users[stream]--;
+	core_lock_release(&evd->cell->lock);
+}
+
+static const struct core_arg async_evd = CORE_ARG_INIT(ia_openv, 3, asynch_evd_handle);
+
+DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia)
+{
+	struct core_evd *evd = core_handle_lock(handle, DAT_HANDLE_TYPE_EVD);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct core_handle *cell;
+
+	if (!evd)
+		return core_bad_handle(&async_evd, DAT_INVALID_HANDLE_EVD_ASYNC, handle);
+	cell = evd->cell;
+	if (!(evd->flags & DAT_EVD_ASYNC_FLAG) || evd->ia->adapter->front != ia->adapter->front ||
+	    strcmp(evd->ia->adapter->info.ia_name, ia->adapter->info.ia_name)) {
+		ret = core_bad_handle(&async_evd, DAT_INVALID_HANDLE_EVD_ASYNC, handle);
+	} else if (!evd_stream_is_compatible(evd, CORE_STREAM_PLAIN, none_leaving)) {
+		ret = core_bad_arg(
+			&async_evd,
+			"%s receives events that need DAT_COMPLETION_SOLICITED_WAIT_FLAG",
+			core_handle_name(cell).text);
+	} else {
+		evd->users[CORE_STREAM_PLAIN]++;
+		ia->async_evd = handle;
+		ia->async_ref = core_handle_ref(cell);
+	}
+	core_handle_unlock(cell);
+	return ret;
+}
+
+void core_evd_unborrow(struct core_ia *ia)
+{
+	struct core_evd *evd = core_handle_lock_ref(ia->async_ref, DAT_HANDLE_TYPE_EVD);
+
+	if (!evd)
+		return;
+	evd->users[CORE_STREAM_PLAIN]--;
+	core_handle_unlock(evd->cell);
 }

@@ -37,6 +37,51 @@ struct core_event {
 	struct core_ref srq;
 };
 
+/*
+ * What generations after DAT 1.2 tell of a completion beyond it. It is kept in the padding of
+ * DAT_EVENT, so a queued event takes a cache line for all of them; a consumer of DAT 1.2 does not
+ * look at it.
+ */
+struct core_note {
+	DAT_EVENT_NUMBER event_number;
+	uint32_t op; /* enum core_op, or enum core_received */
+	DAT_EVD_HANDLE evd_handle;
+	DAT_EP_HANDLE ep_handle;
+	DAT_DTO_COOKIE user_cookie;
+	DAT_DTO_COMPLETION_STATUS status;
+	uint32_t value; /* of the operations that have one */
+	DAT_VLEN transfered_length;
+};
+
+#define CORE_NOTE_CHECK(member, place)                                                             \
+	_Static_assert(offsetof(struct core_note, member) == offsetof(DAT_EVENT, place),           \
+		       "the layout of DAT_EVENT");
+CORE_NOTE_CHECK(evd_handle, evd_handle)
+CORE_NOTE_CHECK(ep_handle, event_data.dto_completion_event_data.ep_handle)
+CORE_NOTE_CHECK(user_cookie, event_data.dto_completion_event_data.user_cookie)
+CORE_NOTE_CHECK(status, event_data.dto_completion_event_data.status)
+CORE_NOTE_CHECK(transfered_length, event_data.dto_completion_event_data.transfered_length)
+#undef CORE_NOTE_CHECK
+
+/* The operations of completed Receives; those of requests have the values of enum core_op. */
+enum core_received {
+	CORE_RECEIVED = 8,
+	CORE_RECEIVED_IMMEDIATE, /* a Write's immediate data: the value */
+};
+
+/* What a completion tells beyond DAT 1.2. */
+struct core_done {
+	uint32_t op;
+	uint32_t value;
+};
+#define CORE_DONE(op) ((struct core_done){op, 0})
+
+/* The note of a completion. */
+static inline struct core_note *core_event_note(DAT_EVENT *event)
+{
+	return (struct core_note *)event;
+}
+
 enum core_release {
 	CORE_RELEASE_NONE,
 	CORE_RELEASE_EVENT,	 /* a notifying event reached the threshold */
@@ -54,12 +99,11 @@ struct core_evd {
 	uint32_t mask;	   /* ring size - 1; the size is a power of two, at least capacity */
 	uint64_t head, tail;
 	/*
-	 * The endpoint whose completion a poll on the fast path last gave to its caller, or NULL.
-	 * Polls of the transport check it first. Its cell may hold another object by now
+	 * The endpoint that a poll of the transport on the fast path checks first, or NULL. Its
+	 * cell may hold another object by now
 	 */
 	struct core_handle *last_ep;
-	struct core_cno *cno;  /* or NULL */
-	bool is_last_repeated; /* the last poll found work there, and others were active */
+	struct core_cno *cno; /* or NULL */
 	bool is_enabled;
 	bool is_waitable;
 	bool is_overflowed; /* an overflow was reported and no event taken since (EVD-STREAM-31) */
@@ -83,8 +127,6 @@ struct core_evd {
 /* Creates an EVD, for dat_evd_create and for the core's own asynchronous EVD. */
 DAT_RETURN core_evd_new(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags,
 			struct core_cno *cno, struct core_evd **evd_out);
-/* Requeues a trigger of the EVD, if that is still live: the waiter that had it was cancelled. */
-void core_evd_return_trigger(DAT_EVD_HANDLE handle, struct core_cno *cno);
 /* Destroys an EVD whose handle is dead. Releases waiters, rejects queued connection requests. */
 void core_evd_destroy(struct core_evd *evd);
 
@@ -115,46 +157,6 @@ void core_evd_detach(struct core_evd *evd, enum core_stream stream);
 DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia);
 void core_evd_unborrow(struct core_ia *ia);
 
-/* Queues an event and fills in its evd_handle. A full queue is an overflow. Locks of a smaller rank
- * may be held. */
-void core_evd_post(struct core_evd *evd, DAT_EVENT *event, bool is_notifying);
-/* The same for a locked EVD. Drops the event silently if the queue is full (asynchronous EVD). */
-void core_evd_post_locked(struct core_evd *evd, DAT_EVENT *event);
-/* The same, but returns false if the queue is full. */
-bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event);
-
-/* Notifies the waiter or the CNO of an event that was queued. */
-void core_evd_notify_locked(struct core_evd *evd);
-/* An event was lost because the queue is full. Reports it and unlocks the EVD. */
-void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq);
-
-/*
- * Takes the first event of a locked EVD, which is not empty. If the result has a cell, the caller
- * passes it to core_hooks.srq_return() once it holds no lock.
- */
-struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event);
-
-/* Takes the first event and unlocks the EVD. This and the next function are not inlined, because
- * they would enlarge the stack frame of the fast path. */
-__attribute__((noinline)) DAT_RETURN core_evd_take_queued(struct core_evd *evd, DAT_EVENT *event);
-/* The slow path of dat_evd_dequeue: drives the transport if the queue is empty, then takes an
- * event. */
-__attribute__((noinline, cold)) DAT_RETURN core_evd_dequeue_slow(DAT_EVD_HANDLE handle,
-								 DAT_EVENT *event);
-
-/* A thread calls these before and after it uses the EVD without its lock. The EVD is not freed in
- * between. */
-void core_evd_busy_locked(struct core_evd *evd);
-void core_evd_idle_locked(struct core_evd *evd);
-
-/* Drives the transport, and arms it as for a thread that goes to sleep. False: there was new work
- * each time. No lock held. */
-bool core_evd_drive_and_arm(struct core_ia *ia);
-
-/* Drives the transport once. Releases the lock meanwhile; it is held again at return. False: the
- * EVD was freed meanwhile. */
-bool core_evd_drive_locked(struct core_evd *evd);
-
 /* Do its events wake a thread that waits, or trigger a CNO? Not locked: the answer may be old. */
 static inline bool core_evd_is_watched(const struct core_evd *evd)
 {
@@ -164,104 +166,6 @@ static inline bool core_evd_is_watched(const struct core_evd *evd)
 static inline uint32_t core_evd_count_locked(const struct core_evd *evd)
 {
 	return (uint32_t)(evd->tail - evd->head);
-}
-
-/* The next slot for an event. The queue must not be full. */
-CORE_INLINE struct core_event *core_evd_slot_locked(struct core_evd *evd)
-{
-	return &evd->ring[evd->tail++ & evd->mask];
-}
-
-/*
- * Stores member by member. The compiler must not copy members in wider pieces: a wide load of
- * members that were just stored one by one is not forwarded from the store buffer. It waits until
- * all earlier stores, such as those of a message just sent, have reached the cache.
- */
-CORE_INLINE void core_event_fill_dto(DAT_EVENT *event, DAT_EVD_HANDLE evd_handle,
-				     DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie,
-				     DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len)
-{
-	DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
-
-	event->event_number = DAT_DTO_COMPLETION_EVENT;
-	/* relaxed: only keeps the compiler from combining the stores */
-	__atomic_store_n(&event->evd_handle, evd_handle, __ATOMIC_RELAXED);
-	__atomic_store_n(&data->ep_handle, ep_handle, __ATOMIC_RELAXED);
-	data->user_cookie = cookie;
-	data->status = status;
-	data->transfered_length = len;
-}
-
-/* Queues the completion of a transfer. The queue must not be full. `srq`: the SRQ of a Receive. */
-CORE_INLINE void core_evd_put_dto_locked(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
-					 DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
-					 DAT_VLEN len, struct core_ref srq)
-{
-	struct core_event *slot = core_evd_slot_locked(evd);
-
-	core_event_fill_dto(&slot->event, evd->cell, ep_handle, cookie, status, len);
-	slot->srq = srq;
-}
-
-/* The same, but handles a full queue and notifies the waiter or the CNO. Locks the EVD itself. */
-CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
-				   DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
-				   DAT_VLEN len, bool is_notifying, struct core_ref srq)
-{
-	struct core_handle *cell = evd->cell;
-
-	core_lock_acquire(&cell->lock);
-	if (core_evd_count_locked(evd) >= evd->capacity) {
-		core_evd_overflow_locked(evd, srq);
-		return;
-	}
-	core_evd_put_dto_locked(evd, ep_handle, cookie, status, len, srq);
-	if (cell->slow_reasons && is_notifying)
-		core_evd_notify_locked(evd);
-	core_lock_release(&cell->lock);
-}
-
-/* What a poll by a dequeue on the fast path found (data_path.h). */
-enum transport_poll {
-	TRANSPORT_POLL_FOUND, /* a completion; the event is filled in */
-	TRANSPORT_POLL_EMPTY, /* nothing */
-	TRANSPORT_POLL_SLOW,  /* work that needs the slow path: progress() */
-};
-
-/*
- * A dequeue on the fast path. It has locked an EVD whose queue was empty. The first completion goes
- * directly to the caller.
- */
-struct core_dequeue {
-	struct core_handle *cell; /* of the EVD */
-	DAT_EVENT *event;	  /* the caller's */
-	bool is_filled;
-};
-
-/* core_evd_deliver_dto for a completion that must be queued. `locked`: the EVD that the dequeue has
- * locked. */
-bool core_evd_deliver_dto_queued(struct core_evd *evd, const struct core_handle *locked,
-				 DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len);
-
-/* Does the next completion of this EVD go directly to the caller of the dequeue? */
-CORE_INLINE bool core_evd_is_direct(const struct core_evd *evd, const struct core_dequeue *dequeue)
-{
-	return evd->cell == dequeue->cell && !dequeue->is_filled;
-}
-
-/*
- * Delivers a successful completion that a dequeue found while polling: to its caller if it is the
- * first one for the EVD of the dequeue, else to the queue of the EVD. False, with nothing changed:
- * the queue is full, or the completion is for another EVD that cannot be entered on its fast path.
- */
-CORE_INLINE bool core_evd_deliver_dto(struct core_evd *evd, struct core_dequeue *dequeue,
-				      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
-{
-	if (!core_evd_is_direct(evd, dequeue))
-		return core_evd_deliver_dto_queued(evd, dequeue->cell, ep_handle, cookie, len);
-	core_event_fill_dto(dequeue->event, dequeue->cell, ep_handle, cookie, DAT_DTO_SUCCESS, len);
-	dequeue->is_filled = true;
-	return true;
 }
 
 #endif

@@ -11,7 +11,7 @@
 #include "core/base/instance.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 #include "core/event/wait.h"
 
 /* A waiter finds events of these streams by polling. Other threads post all other events, such as

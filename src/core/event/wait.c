@@ -11,7 +11,6 @@
 #include "core/base/instance.h"
 #include "core/base/transport_ops.h"
 
-#define CANCEL_SLICE_NS 100000000u		       /* largest delay of a cancellation */
 #define WAIT_NO_LIMIT_NS UINT64_C(4000000000000000000) /* 126 years after boot */
 
 /*
@@ -51,7 +50,7 @@ void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
-	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
+	wait->cancel_test_ns = now + CORE_CANCEL_SLICE_NS;
 	/* a thread that waits for another one should not take the processor from it */
 	wait->spin_end_ns = wait->is_event_driven ? now : now + wait->ia->settings.spin_us * 1000u;
 	wait->is_interrupted = false;
@@ -154,7 +153,7 @@ static void wait_cancelled_on_bell(void *arg)
  */
 static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
 {
-	uint64_t slice_ns = core_now_ns() + CANCEL_SLICE_NS;
+	uint64_t slice_ns = core_now_ns() + CORE_CANCEL_SLICE_NS;
 	int rc;
 
 	pthread_testcancel();
@@ -183,7 +182,7 @@ static void wait_test_cancel(struct core_wait *wait)
 
 	if (now < wait->cancel_test_ns)
 		return;
-	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
+	wait->cancel_test_ns = now + CORE_CANCEL_SLICE_NS;
 	pthread_cleanup_push(wait->cancelled, wait->arg);
 	pthread_setcancelstate(wait->cancel_state, NULL);
 	pthread_testcancel();

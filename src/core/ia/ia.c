@@ -8,6 +8,7 @@
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
+#include "core/base/fence.h"
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
@@ -58,7 +59,8 @@ static void ia_default_attr(struct core_ia *ia)
 
 static void log_unknown_setting(const char *name, int len)
 {
-	core_log(CORE_LOG_ERROR, "environment: %.*s: no setting has that name", len, name);
+	core_log(CORE_LOG_ERROR | CORE_LOG_WARNING, "environment: %.*s: no setting has that name",
+		 len, name);
 }
 
 static void check_environment(void)
@@ -101,6 +103,8 @@ free_ia:
 
 void core_ia_delete(struct core_ia *ia)
 {
+	if (ia->adapter->front->close)
+		ia->adapter->front->close(ia);
 	core_handle_release(ia->cell);
 	pthread_cond_destroy(&ia->idle);
 	core_mem_delete(ia->mem);
@@ -127,6 +131,8 @@ static DAT_RETURN ia_take_async_evd(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_
 		return core_evd_borrow(handle, ia);
 	if (qlen > ia->attr.max_evd_qlen)
 		return ia_queue_too_long(qlen, ia->attr.max_evd_qlen);
+	if (ia->adapter->front->tells_srq_end && qlen < ia->attr.max_eps)
+		qlen = ia->attr.max_eps; /* no end is lost that somebody waits for */
 	ret = core_evd_new(ia, qlen, DAT_EVD_ASYNC_FLAG, NULL, &evd);
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -165,9 +171,16 @@ static void ia_limit_objects(struct core_ia *ia)
 
 static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE async_evd)
 {
-	int rc = ia->ops->ia_open(ia);
-	DAT_RETURN ret = core_status_from_errno(rc);
+	DAT_RETURN ret;
+	int rc;
 
+	/*
+	 * Once the process has a second thread, the kernel takes some 20 ms to register it. So do
+	 * that before the transport makes one, and not in the middle of a transfer.
+	 */
+	(void)core_fence_is_supported(CORE_FENCE_PROCESS);
+	rc = ia->ops->ia_open(ia);
+	ret = core_status_from_errno(rc);
 	if (rc)
 		ia_explain(ia, -rc);
 	if (ret != DAT_SUCCESS) {
@@ -175,7 +188,10 @@ static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE as
 		return ret;
 	}
 	ia_limit_objects(ia);
-	ret = ia_take_async_evd(ia, qlen, async_evd);
+	if (ia->adapter->front->open && !ia->adapter->front->open(ia))
+		ret = core_no_resources(DAT_RESOURCE_MEMORY);
+	if (ret == DAT_SUCCESS)
+		ret = ia_take_async_evd(ia, qlen, async_evd);
 	if (ret != DAT_SUCCESS) {
 		ia->ops->ia_close(ia);
 		core_ia_delete(ia);
@@ -185,15 +201,16 @@ static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE as
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN ia_open(const char *name, DAT_BOOLEAN is_thread_safe, DAT_COUNT qlen,
-			  DAT_EVD_HANDLE *async_evd, struct core_ia **ia_out)
+static DAT_RETURN ia_open(const struct core_front *front, const char *name,
+			  DAT_BOOLEAN is_thread_safe, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
+			  struct core_ia **ia_out)
 {
 	struct core_adapter *adapter;
 	char *instance_data = NULL;
 	struct core_ia *ia;
 	DAT_RETURN ret;
 
-	adapter = core_adapter_find(name, is_thread_safe, &instance_data);
+	adapter = core_adapter_find(front, name, is_thread_safe, &instance_data);
 	if (!adapter)
 		return core_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	if (*async_evd == DAT_EVD_OUT_OF_SCOPE) {
@@ -212,9 +229,11 @@ static DAT_RETURN ia_open(const char *name, DAT_BOOLEAN is_thread_safe, DAT_COUN
 	return ret;
 }
 
-static DAT_RETURN ia_open_entry(const DAT_NAME_PTR name, DAT_BOOLEAN is_thread_safe, DAT_COUNT qlen,
-				DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle)
+DAT_RETURN core_ia_open(const struct core_front *front, const DAT_NAME_PTR name,
+			DAT_BOOLEAN is_thread_safe, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
+			DAT_IA_HANDLE *ia_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ia *ia = NULL;
 	DAT_RETURN ret;
 
@@ -225,7 +244,7 @@ static DAT_RETURN ia_open_entry(const DAT_NAME_PTR name, DAT_BOOLEAN is_thread_s
 	else if (!ia_handle)
 		return core_bad_null(CORE_ARG(ia_openv, 4, ia_handle));
 	else
-		ret = ia_open(name, is_thread_safe, qlen, async_evd, &ia);
+		ret = ia_open(front, name, is_thread_safe, qlen, async_evd, &ia);
 	if (ia_handle)
 		*ia_handle = ia ? ia->cell : DAT_HANDLE_NULL;
 	if (ia)
@@ -236,17 +255,15 @@ static DAT_RETURN ia_open_entry(const DAT_NAME_PTR name, DAT_BOOLEAN is_thread_s
 DAT_RETURN core_ia_open_safe(const DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
 			     DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
 {
-	CORE_NO_CANCELLATION;
-
-	return ia_open_entry(name, DAT_TRUE, async_evd_qlen, async_evd_handle, ia_handle);
+	return core_ia_open(&core_front_1, name, DAT_TRUE, async_evd_qlen, async_evd_handle,
+			    ia_handle);
 }
 
 DAT_RETURN core_ia_open_unsafe(const DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
 			       DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
 {
-	CORE_NO_CANCELLATION;
-
-	return ia_open_entry(name, DAT_FALSE, async_evd_qlen, async_evd_handle, ia_handle);
+	return core_ia_open(&core_front_1, name, DAT_FALSE, async_evd_qlen, async_evd_handle,
+			    ia_handle);
 }
 
 /* --- query --- */

@@ -9,10 +9,15 @@
 /* The provider tables of all adapters point to it. */
 extern const struct opendat_extension core_provider_extension;
 
-/* Finds the registered adapter with that name and thread safety. Also returns a copy of its
- * instance data, which the caller frees. NULL: there is none, or no memory. */
-struct core_adapter *core_adapter_find(const char *name, DAT_BOOLEAN is_thread_safe,
-				       char **instance_data_out);
+/* Finds the registered adapter of that generation, name and thread safety. Also returns a copy of
+ * its instance data, which the caller frees. NULL: there is none, or no memory. */
+struct core_adapter *core_adapter_find(const struct core_front *front, const char *name,
+				       DAT_BOOLEAN is_thread_safe, char **instance_data_out);
+
+/* dat_ia_open for a generation. */
+DAT_RETURN core_ia_open(const struct core_front *front, const DAT_NAME_PTR name,
+			DAT_BOOLEAN is_thread_safe, DAT_COUNT async_evd_qlen,
+			DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle);
 
 /* Frees an instance whose handle is dead and whose objects are destroyed. */
 void core_ia_delete(struct core_ia *ia);

@@ -8,12 +8,17 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/hooks.h"
 #include "core/base/log.h"
 #include "core/base/transport_ops.h"
+#include "core/conn/cr.h"
 #include "core/conn/peer.h"
 #include "core/ep/ep.h"
+#include "core/ep/ep_attr.h"
 #include "core/event/cno.h"
 #include "core/ia/ia.h"
+#include "core/ia/registry.h"
+#include "core/srq/srq.h"
 #include "shared/opendat.h"
 
 const struct opendat_extension core_provider_extension = {
@@ -28,7 +33,15 @@ const struct opendat_extension core_provider_extension = {
 #define SLOT(name) .name##_func = core_##name,
 #define COUNT(name) +1
 
-static const DAT_PROVIDER provider_template = {CORE_CONTROL_CALLS(SLOT) CORE_DATA_CALLS(SLOT)};
+const struct core_front core_front_1 = {
+	.major = DAT_VERSION_MAJOR,
+	.table.provider = {.extension = (DAT_PVOID)(uintptr_t)&core_provider_extension,
+			   CORE_CONTROL_CALLS(SLOT) CORE_DATA_CALLS(SLOT)},
+	.open_unsafe = core_ia_open_unsafe,
+	.open_safe = core_ia_open_safe,
+	.mem_priv = DAT_MEM_PRIV_ALL_FLAG,
+	.takes = TRANSPORT_TAKES_ATOMICS, /* which no region of it permits (D2-MIX-08) */
+};
 
 /* device_name, extension and ia_open_func are set for each adapter. */
 _Static_assert(3 + CORE_CONTROL_CALLS(COUNT) + CORE_DATA_CALLS(COUNT) ==
@@ -52,22 +65,42 @@ static void adapter_fork_done(void)
 
 static void adapter_setup(void)
 {
+	core_hooks = (struct core_hooks){
+		.cr_abandon = core_cr_abandon,
+		.srq_return = core_srq_return,
+		.srq_offer = core_ep_offer,
+	};
 	(void)pthread_atfork(adapter_fork_prepare, adapter_fork_done, adapter_fork_done);
 }
 
-static struct core_adapter *adapter_find_locked(const char *name, DAT_BOOLEAN is_thread_safe)
+/* The generation that serves that version of DAT, or NULL. */
+const struct core_front *const core_fronts[] = {&core_front_1, NULL};
+
+static const struct core_front *front_of(DAT_UINT32 major)
+{
+	const struct core_front *const *front = core_fronts;
+
+	while (*front && (*front)->major != major)
+		front++;
+	return *front;
+}
+
+static struct core_adapter *adapter_find_locked(const struct core_front *front, const char *name,
+						DAT_BOOLEAN is_thread_safe)
 {
 	struct core_adapter *adapter = adapter_list;
 
-	while (adapter && (strcmp(adapter->info.ia_name, name) ||
+	while (adapter && (adapter->front != front || strcmp(adapter->info.ia_name, name) ||
 			   !adapter->info.is_thread_safe != !is_thread_safe))
 		adapter = adapter->next;
 	return adapter;
 }
 
-static struct core_adapter *adapter_make_locked(const DAT_PROVIDER_INFO *info)
+static struct core_adapter *adapter_make_locked(const struct core_front *front,
+						const DAT_PROVIDER_INFO *info)
 {
-	struct core_adapter *adapter = adapter_find_locked(info->ia_name, info->is_thread_safe);
+	struct core_adapter *adapter =
+		adapter_find_locked(front, info->ia_name, info->is_thread_safe);
 
 	if (adapter)
 		return adapter;
@@ -76,24 +109,24 @@ static struct core_adapter *adapter_make_locked(const DAT_PROVIDER_INFO *info)
 		return NULL;
 	adapter->info = *info;
 	adapter->ops = transport_this;
-	adapter->provider = provider_template;
-	adapter->provider.extension = (DAT_PVOID)(uintptr_t)&core_provider_extension;
+	adapter->front = front;
+	adapter->table = front->table;
 	adapter->provider.device_name = adapter->info.ia_name;
 	/* ia_open_func gets only the name, so it depends on the thread safety */
 	adapter->provider.ia_open_func =
-		info->is_thread_safe ? core_ia_open_safe : core_ia_open_unsafe;
+		info->is_thread_safe ? front->open_safe : front->open_unsafe;
 	adapter->next = adapter_list;
 	adapter_list = adapter;
 	return adapter;
 }
 
-struct core_adapter *core_adapter_find(const char *name, DAT_BOOLEAN is_thread_safe,
-				       char **instance_data_out)
+struct core_adapter *core_adapter_find(const struct core_front *front, const char *name,
+				       DAT_BOOLEAN is_thread_safe, char **instance_data_out)
 {
 	struct core_adapter *adapter;
 
 	pthread_mutex_lock(&adapter_lock);
-	adapter = adapter_find_locked(name, is_thread_safe);
+	adapter = adapter_find_locked(front, name, is_thread_safe);
 	if (adapter && !adapter->registrations)
 		adapter = NULL;
 	*instance_data_out = adapter ? strdup(adapter->instance_data) : NULL;
@@ -110,19 +143,22 @@ __attribute__((visibility("default"))) void dat_provider_fini(const DAT_PROVIDER
  * first one sets the instance data. All versions of a name share them, because ia_open_func does
  * not get the version; so another version with other instance data is refused.
  */
-static struct core_adapter *adapter_get(const DAT_PROVIDER_INFO *info, const char *instance_data)
+static struct core_adapter *adapter_get(const struct core_front *front,
+					const DAT_PROVIDER_INFO *info, const char *instance_data,
+					const struct core_registry *registry)
 {
 	char *copy = strdup(instance_data);
 	struct core_adapter *adapter;
 	bool is_refused;
 
 	pthread_mutex_lock(&adapter_lock);
-	adapter = copy ? adapter_make_locked(info) : NULL;
+	adapter = copy ? adapter_make_locked(front, info) : NULL;
 	is_refused = adapter && adapter->registrations &&
 		     strcmp(adapter->instance_data, instance_data) != 0;
 	if (adapter && !adapter->registrations) {
 		free(adapter->instance_data);
 		adapter->instance_data = copy;
+		adapter->registry_ia_handle = registry->ia_handle;
 		copy = NULL;
 	}
 	if (adapter && !is_refused)
@@ -146,25 +182,33 @@ static void adapter_put(struct core_adapter *adapter)
 
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 {
+	const struct core_front *front = info ? front_of(info->dapl_version_major) : NULL;
+	struct core_registry registry;
 	struct core_adapter *adapter;
 
-	if (!info)
+	if (!front)
+		return;
+	core_registry_find(__builtin_return_address(0), info->dapl_version_major, &registry);
+	if (!registry.add)
 		return;
 	pthread_once(&adapter_once, adapter_setup);
-	adapter = adapter_get(info, instance_data ? instance_data : "");
-	if (adapter && dat_registry_add_provider(&adapter->provider, info) != DAT_SUCCESS)
+	adapter = adapter_get(front, info, instance_data ? instance_data : "", &registry);
+	if (adapter && registry.add(&adapter->provider, info) != DAT_SUCCESS)
 		adapter_put(adapter); /* PROV-INIT-10: a failure leaves nothing behind */
 }
 
 void dat_provider_fini(const DAT_PROVIDER_INFO *info)
 {
+	const struct core_front *front = info ? front_of(info->dapl_version_major) : NULL;
+	struct core_registry registry;
 	struct core_adapter *adapter;
 
-	if (!info)
+	if (!front)
 		return;
+	core_registry_find(__builtin_return_address(0), info->dapl_version_major, &registry);
 	pthread_mutex_lock(&adapter_lock);
-	adapter = adapter_find_locked(info->ia_name, info->is_thread_safe);
+	adapter = adapter_find_locked(front, info->ia_name, info->is_thread_safe);
 	pthread_mutex_unlock(&adapter_lock);
-	if (adapter && dat_registry_remove_provider(&adapter->provider, info) == DAT_SUCCESS)
+	if (adapter && registry.remove && registry.remove(&adapter->provider, info) == DAT_SUCCESS)
 		adapter_put(adapter);
 }

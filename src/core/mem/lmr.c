@@ -8,13 +8,19 @@
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
 #include "core/base/instance.h"
+#include "core/base/memcheck.h"
 #include "core/base/probe.h"
 #include "core/base/range.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/mem/pz.h"
 
-#define LMR_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+#define LMR_REMOTE                                                                                 \
+	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG |                          \
+	 CORE_MEM_PRIV_REMOTE_ATOMIC)
+#define LMR_WRITTEN                                                                                \
+	(DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG |                          \
+	 CORE_MEM_PRIV_REMOTE_ATOMIC)
 
 /* The parameters of a registration. */
 struct lmr_args {
@@ -36,17 +42,15 @@ static DAT_RETURN lmr_bad_source(DAT_LMR_HANDLE handle)
 /* DAT_MEM_TYPE_LMR: takes the range of the source region. */
 static DAT_RETURN lmr_from_source(struct core_ia *ia, struct lmr_args *args)
 {
-	struct core_lmr *source =
-		core_handle_lock(args->description.for_lmr_handle, DAT_HANDLE_TYPE_LMR);
-	struct core_handle *cell;
+	DAT_LMR_HANDLE handle = args->description.for_lmr_handle;
+	struct core_lmr *source = core_handle_lock_in(handle, DAT_HANDLE_TYPE_LMR, ia);
 
 	if (!source)
-		return lmr_bad_source(args->description.for_lmr_handle);
-	cell = source->cell;
+		return lmr_bad_source(handle);
 	args->address = source->address;
 	args->length = source->length;
-	core_handle_unlock(cell);
-	return cell->ia == ia ? DAT_SUCCESS : lmr_bad_source(cell);
+	core_handle_unlock(source->cell);
+	return DAT_SUCCESS;
 }
 
 static DAT_RETURN lmr_too_long(DAT_VLEN length, DAT_VLEN max)
@@ -130,6 +134,8 @@ static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 	ret = core_ia_add(ia, lmr->cell, DAT_HANDLE_TYPE_LMR);
 	if (ret != DAT_SUCCESS)
 		goto revoke;
+	if (args->priv & LMR_WRITTEN)
+		core_memcheck_written(args->address, args->length);
 	*lmr_out = lmr;
 	return DAT_SUCCESS;
 
@@ -145,6 +151,7 @@ free_slot:
 
 static DAT_RETURN lmr_check(struct core_ia *ia, struct lmr_args *args, const DAT_LMR_HANDLE *handle)
 {
+	DAT_MEM_PRIV_FLAGS all = ia->adapter->front->mem_priv;
 	bool has_source = args->mem_type == DAT_MEM_TYPE_LMR;
 	DAT_RETURN ret = has_source ? lmr_from_source(ia, args) : DAT_SUCCESS;
 
@@ -153,9 +160,8 @@ static DAT_RETURN lmr_check(struct core_ia *ia, struct lmr_args *args, const DAT
 	if (args->mem_type > DAT_MEM_TYPE_SO_VIRTUAL)
 		return core_bad_arg(CORE_ARG(lmr_create, 2, mem_type), "%u is no DAT_MEM_TYPE",
 				    (unsigned int)args->mem_type);
-	if (args->priv & ~DAT_MEM_PRIV_ALL_FLAG)
-		return core_bad_bits(CORE_ARG(lmr_create, 6, privileges), args->priv,
-				     DAT_MEM_PRIV_ALL_FLAG);
+	if (args->priv & ~all)
+		return core_bad_bits(CORE_ARG(lmr_create, 6, privileges), args->priv, all);
 	if (!handle)
 		return core_bad_null(CORE_ARG(lmr_create, 7, lmr_handle));
 	return has_source ? DAT_SUCCESS : lmr_from_range(ia, args);
@@ -252,19 +258,16 @@ DAT_RETURN core_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DA
 {
 	CORE_NO_CANCELLATION;
 	struct core_lmr *lmr = core_handle_lock(lmr_handle, DAT_HANDLE_TYPE_LMR);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 	struct core_handle *cell;
 
 	if (!lmr)
 		return core_bad_handle(CORE_ARG(lmr_query, 1, lmr_handle), DAT_INVALID_HANDLE_LMR,
 				       lmr_handle);
 	cell = lmr->cell;
-	if (mask & ~DAT_LMR_FIELD_ALL) {
-		ret = core_bad_bits(CORE_ARG(lmr_query, 2, lmr_param_mask), mask,
-				    DAT_LMR_FIELD_ALL);
-	} else if (!param) {
-		ret = core_bad_null(CORE_ARG(lmr_query, 3, lmr_param));
-	} else {
+	ret = core_check_query(CORE_ARG(lmr_query, 2, lmr_param_mask), mask, DAT_LMR_FIELD_ALL,
+			       CORE_ARG(lmr_query, 3, lmr_param), param);
+	if (ret == DAT_SUCCESS) {
 		param->ia_handle = cell->ia->cell;
 		param->mem_type = lmr->mem_type;
 		param->region_desc = lmr->description;

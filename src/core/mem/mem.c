@@ -11,7 +11,6 @@
 #include "core/mem/pz.h"
 
 #define MEM_GENERATION_MASK ((1u << (32 - CORE_MEM_INDEX_BITS)) - 1)
-#define MEM_QUARANTINE 1024u /* free slots that are kept before the oldest is reused */
 
 struct core_lmr core_mem_none;
 
@@ -74,7 +73,7 @@ struct core_lmr *core_mem_alloc(struct core_mem *mem)
 	struct core_lmr *lmr = NULL;
 
 	core_lock_acquire(&mem->lock);
-	if (mem->free_count <= MEM_QUARANTINE)
+	if (mem->free_count <= CORE_MEM_QUARANTINE)
 		(void)mem_grow_locked(mem);
 	if (mem->free_first) {
 		lmr = core_mem_slot(mem, mem->free_first - 1);

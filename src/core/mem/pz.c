@@ -97,16 +97,14 @@ DAT_RETURN core_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask, DAT_PZ
 {
 	CORE_NO_CANCELLATION;
 	struct core_pz *pz = core_handle_lock(pz_handle, DAT_HANDLE_TYPE_PZ);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!pz)
 		return core_bad_handle(CORE_ARG(pz_query, 1, pz_handle), DAT_INVALID_HANDLE_PZ,
 				       pz_handle);
-	if (mask & ~DAT_PZ_FIELD_ALL)
-		ret = core_bad_bits(CORE_ARG(pz_query, 2, pz_param_mask), mask, DAT_PZ_FIELD_ALL);
-	else if (!param)
-		ret = core_bad_null(CORE_ARG(pz_query, 3, pz_param));
-	else
+	ret = core_check_query(CORE_ARG(pz_query, 2, pz_param_mask), mask, DAT_PZ_FIELD_ALL,
+			       CORE_ARG(pz_query, 3, pz_param), param);
+	if (ret == DAT_SUCCESS)
 		param->ia_handle = pz->ia->cell;
 	core_handle_unlock(pz->cell);
 	return ret;
@@ -114,17 +112,12 @@ DAT_RETURN core_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask, DAT_PZ
 
 struct core_pz *core_pz_use(DAT_PZ_HANDLE handle, struct core_ia *ia)
 {
-	struct core_pz *pz = core_handle_lock(handle, DAT_HANDLE_TYPE_PZ);
-	struct core_handle *cell;
+	struct core_pz *pz = core_handle_lock_in(handle, DAT_HANDLE_TYPE_PZ, ia);
 
 	if (!pz)
 		return NULL;
-	cell = pz->cell;
-	if (pz->ia == ia)
-		pz->users++;
-	else
-		pz = NULL;
-	core_handle_unlock(cell);
+	pz->users++;
+	core_handle_unlock(pz->cell);
 	return pz;
 }
 

@@ -2,13 +2,12 @@
 /* Remote memory regions: dat_rmr_create, dat_rmr_query, dat_rmr_free. */
 #include "core/mem/rmr.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/mem/pz.h"
@@ -128,17 +127,11 @@ void core_binding_free(struct core_ia *ia, struct core_binding *binding)
 /* Waits as dat_lmr_free does (RMR-FREE-14). The transport bounds the wait. No lock held. */
 static void rmr_unbind(struct core_ia *ia, struct core_binding *binding)
 {
-	const struct timespec pause = {0, 20000};
-	unsigned int spins = 0;
+	unsigned int turns = 0;
 
-	while (!ia->ops->rmr_key_revoke(ia, binding->key)) {
-		if (ia->ops->progress(ia) > 0)
-			continue;
-		if (++spins < 100)
-			sched_yield();
-		else
-			nanosleep(&pause, NULL);
-	}
+	while (!ia->ops->rmr_key_revoke(ia, binding->key))
+		if (ia->ops->progress(ia) <= 0)
+			core_wait_turn(&turns);
 	core_binding_free(ia, binding);
 }
 

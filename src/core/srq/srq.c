@@ -1,17 +1,295 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Shared receive queues: dat_srq_create and the other dat_srq calls. */
+/* Shared receive queues: the dat_srq calls, the wait list, and queues of a device (srq.h). */
 #include "core/srq/srq.h"
 
 #include <stdlib.h>
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
+#include "core/base/hooks.h"
 #include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
-#include "core/event/async.h"
+#include "core/event/evd_queue.h"
 #include "core/mem/mem.h"
 #include "core/mem/pz.h"
+
+/* --- buffers --- */
+
+/* SRQ-LW-02: one event each time the watermark is set. */
+static void srq_check_watermark_locked(struct core_srq *srq)
+{
+	if (!srq->is_armed || (DAT_COUNT)core_srq_available_locked(srq) >= srq->low_watermark)
+		return;
+	srq->is_armed = false;
+	core_ia_async_event(srq->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq->cell,
+			    DAT_SRQ_LOW_WATERMARK_EVENT);
+}
+
+static void srq_copy_buffer_locked(struct core_srq_user *user, const struct core_wqe *wqe)
+{
+	core_wqe_copy(&user->taken, wqe);
+	user->has_taken = true;
+}
+
+/* --- the wait list --- */
+
+/* The number of waiting endpoints ahead of this one: all of them, if it is not on the list. */
+static uint32_t srq_place_locked(const struct core_srq *srq, const struct core_srq_user *user)
+{
+	uint32_t place = 0;
+
+	if (!user->is_waiting)
+		return srq->waiting;
+	for (const struct core_srq_user *i = srq->first_waiting; i != user; i = i->next)
+		place++;
+	return place;
+}
+
+static void srq_add_waiter_locked(struct core_srq *srq, struct core_srq_user *user)
+{
+	user->is_offered = false;
+	if (user->is_waiting)
+		return;
+	user->is_waiting = true;
+	user->next = NULL;
+	if (srq->last_waiting)
+		srq->last_waiting->next = user;
+	else
+		srq->first_waiting = user;
+	srq->last_waiting = user;
+	srq->waiting++;
+}
+
+static void srq_remove_waiter_locked(struct core_srq *srq, struct core_srq_user *user)
+{
+	struct core_srq_user *previous = NULL;
+
+	if (!user->is_waiting)
+		return;
+	for (struct core_srq_user *i = srq->first_waiting; i != user; i = i->next)
+		previous = i;
+	if (previous)
+		previous->next = user->next;
+	else
+		srq->first_waiting = user->next;
+	if (srq->last_waiting == user)
+		srq->last_waiting = previous;
+	user->is_waiting = false;
+	srq->waiting--;
+}
+
+/* The first endpoint that may take a buffer and was not offered one yet. */
+static struct core_ref srq_offer_next_locked(struct core_srq *srq)
+{
+	uint32_t entitled = core_srq_available_locked(srq);
+	struct core_ref none = {NULL, 0};
+
+	for (struct core_srq_user *i = srq->first_waiting; i && entitled; i = i->next, entitled--) {
+		if (i->is_offered)
+			continue;
+		i->is_offered = true;
+		return core_handle_ref(i->cell);
+	}
+	return none;
+}
+
+void core_srq_end_offer(struct core_srq *srq, struct core_srq_user *user)
+{
+	/* it waits again: is_offered may belong to the next offer, of another thread */
+	if (user->has_asked)
+		return;
+	core_lock_acquire(&srq->cell->lock);
+	if (user->is_offered)
+		srq_remove_waiter_locked(srq, user);
+	core_lock_release(&srq->cell->lock);
+}
+
+void core_srq_serve(struct core_ref srq_ref)
+{
+	struct core_srq *srq;
+	struct core_ref user;
+
+	while ((srq = core_handle_lock_ref(srq_ref, DAT_HANDLE_TYPE_SRQ))) {
+		user = srq_offer_next_locked(srq);
+		core_handle_unlock(srq_ref.cell);
+		if (!user.cell)
+			return;
+		core_hooks.srq_offer(user);
+	}
+}
+
+void core_srq_serve_all(struct core_ia *ia)
+{
+	struct core_ref ref;
+	uint32_t removed;
+
+	do { /* repeats if an SRQ was freed meanwhile, because the next one may have been skipped */
+		removed = core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ);
+		for (uint32_t i = 0; core_ia_nth(ia, DAT_HANDLE_TYPE_SRQ, i, &ref); i++)
+			core_srq_serve(ref);
+	} while (core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ) != removed);
+}
+
+bool core_srq_take(struct core_srq *srq, struct core_srq_user *user)
+{
+	bool is_entitled;
+
+	user->has_asked = true;
+	core_lock_acquire(&srq->cell->lock);
+	is_entitled = srq_place_locked(srq, user) < core_srq_available_locked(srq);
+	if (is_entitled) {
+		srq_remove_waiter_locked(srq, user);
+		srq_copy_buffer_locked(user,
+				       &srq->queue.slots[srq->queue.head++ & srq->queue.mask]);
+		srq_check_watermark_locked(srq);
+	} else {
+		srq_add_waiter_locked(srq, user);
+	}
+	core_lock_release(&srq->cell->lock);
+	return is_entitled;
+}
+
+void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user)
+{
+	bool is_next_entitled;
+
+	core_lock_acquire(&srq->cell->lock);
+	is_next_entitled = user->is_waiting && core_srq_available_locked(srq);
+	srq_remove_waiter_locked(srq, user);
+	core_lock_release(&srq->cell->lock);
+	if (is_next_entitled) /* no endpoint can be locked here, so ops->kick serves the next one */
+		srq->ia->ops->kick(srq->ia);
+}
+
+/*
+ * --- queues of a device that assigns buffers to messages ---
+ *
+ * The core keeps each buffer in a slot and posts the slot's index to the device. The transport
+ * reports the index when a message has filled the buffer, in any order. Buffers that the device's
+ * queue has no room for wait here. All functions but core_srq_fill and core_srq_discard are called
+ * with the SRQ locked, or not yet published.
+ */
+
+static bool srq_device_init(struct core_srq *srq)
+{
+	struct core_srq_device *device = &srq->device;
+
+	if (!srq->transport)
+		return true;
+	device->next = calloc(srq->queue.capacity, sizeof(*device->next));
+	if (!device->next)
+		return false;
+	device->slots = srq->queue.capacity;
+	for (uint32_t i = device->slots; i; i--) {
+		device->next[i - 1] = device->first_free;
+		device->first_free = i;
+	}
+	return true;
+}
+
+static void srq_device_fini(struct core_srq *srq)
+{
+	free(srq->device.next);
+}
+
+/* A free slot for the next buffer, of so many segments. srq_device_add has to follow. */
+static struct core_wqe *srq_device_slot(struct core_srq *srq, uint32_t segments,
+					uint32_t *index_out)
+{
+	*index_out = srq->device.first_free - 1; /* the caller checked `outstanding` */
+	assert(srq->device.first_free);
+	return core_recv_queue_slot(&srq->queue, *index_out, segments);
+}
+
+static void slot_free(struct core_srq_device *device, uint32_t index)
+{
+	device->next[index] = device->first_free;
+	device->first_free = index + 1;
+}
+
+/* Posts waiting buffers until the device's queue is full. */
+static void device_refill(struct core_srq *srq)
+{
+	struct core_srq_device *device = &srq->device;
+
+	while (device->first_waiting) {
+		uint32_t index = device->first_waiting - 1;
+
+		if (srq->ia->ops->srq_post(srq, index, &srq->queue.slots[index]))
+			return;
+		device->first_waiting = device->next[index];
+		if (!device->first_waiting)
+			device->last_waiting = 0;
+	}
+}
+
+static void srq_device_add(struct core_srq *srq, uint32_t index)
+{
+	struct core_srq_device *device = &srq->device;
+
+	device->first_free = device->next[index];
+	device->next[index] = 0;
+	if (device->last_waiting)
+		device->next[device->last_waiting - 1] = index + 1;
+	else
+		device->first_waiting = index + 1;
+	device->last_waiting = index + 1;
+	device->available++;
+	device_refill(srq);
+}
+
+/* Adds slots. The buffers keep their indices, because the device knows them. */
+static bool srq_device_grow(struct core_srq *srq, uint32_t size)
+{
+	struct core_srq_device *device = &srq->device;
+	struct core_recv_queue queue;
+	uint32_t *next;
+
+	if (size <= device->slots)
+		return true;
+	if (!core_recv_queue_alloc(&queue, (DAT_COUNT)size, (DAT_COUNT)srq->iov_max))
+		return false;
+	next = realloc(device->next, size * sizeof(*next));
+	if (!next) {
+		core_recv_queue_free(&queue);
+		return false;
+	}
+	device->next = next;
+	for (uint32_t i = 0; i < device->slots; i++)
+		core_recv_queue_put(&queue, i, &srq->queue.slots[i]);
+	for (uint32_t i = size; i > device->slots; i--)
+		slot_free(device, i - 1);
+	device->slots = size;
+	core_recv_queue_free(&srq->queue);
+	srq->queue = queue;
+	return true;
+}
+
+void core_srq_fill(struct core_srq *srq, struct core_srq_user *user, uint32_t index)
+{
+	core_lock_acquire(&srq->cell->lock);
+	srq_copy_buffer_locked(user, &srq->queue.slots[index]);
+	slot_free(&srq->device, index);
+	srq->device.available--;
+	device_refill(srq);
+	srq_check_watermark_locked(srq);
+	core_lock_release(&srq->cell->lock);
+}
+
+void core_srq_discard(struct core_ref ref, uint32_t index)
+{
+	struct core_srq *srq = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_SRQ);
+
+	if (!srq)
+		return;
+	slot_free(&srq->device, index);
+	srq->device.available--;
+	srq->outstanding--;
+	device_refill(srq);
+	srq_check_watermark_locked(srq);
+	core_handle_unlock(ref.cell);
+}
 
 /* --- creation --- */
 
@@ -58,7 +336,7 @@ static DAT_RETURN srq_new(struct core_ia *ia, struct core_pz *pz, const DAT_SRQ_
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
 	ret = core_no_resources(DAT_RESOURCE_SRQ);
-	if (!core_srq_device_init(srq))
+	if (!srq_device_init(srq))
 		goto destroy_transport;
 	ret = core_ia_add(ia, srq->cell, DAT_HANDLE_TYPE_SRQ);
 	if (ret != DAT_SUCCESS)
@@ -67,7 +345,7 @@ static DAT_RETURN srq_new(struct core_ia *ia, struct core_pz *pz, const DAT_SRQ_
 	return DAT_SUCCESS;
 
 fini_device:
-	core_srq_device_fini(srq);
+	srq_device_fini(srq);
 destroy_transport:
 	ia->ops->srq_destroy(srq);
 release_cell:
@@ -120,7 +398,7 @@ void core_srq_destroy_locked(struct core_srq *srq)
 	core_handle_kill_locked(cell);
 	core_handle_unlock(cell);
 	ia->ops->srq_destroy(srq);
-	core_srq_device_fini(srq);
+	srq_device_fini(srq);
 	core_pz_unuse(srq->pz);
 	core_recv_queue_free(&srq->queue);
 	free(srq);
@@ -148,22 +426,17 @@ DAT_RETURN core_srq_free(DAT_SRQ_HANDLE srq_handle)
 
 DAT_RETURN core_srq_use(DAT_SRQ_HANDLE handle, struct core_ia *ia, struct core_srq **srq_out)
 {
-	struct core_srq *srq = core_handle_lock(handle, DAT_HANDLE_TYPE_SRQ);
+	struct core_srq *srq = core_handle_lock_in(handle, DAT_HANDLE_TYPE_SRQ, ia);
 	DAT_RETURN ret = DAT_SUCCESS;
-	struct core_handle *cell;
 
 	if (!srq)
 		return core_bad_handle(CORE_ARG(ep_create_with_srq, 6, srq_handle),
 				       DAT_INVALID_HANDLE_SRQ, handle);
-	cell = srq->cell;
-	if (srq->ia != ia)
-		ret = core_bad_handle(CORE_ARG(ep_create_with_srq, 6, srq_handle),
-				      DAT_INVALID_HANDLE_SRQ, handle);
-	else if (srq->users >= (uint32_t)ia->attr.max_ep_per_srq)
+	if (srq->users >= (uint32_t)ia->attr.max_ep_per_srq)
 		ret = core_no_resources(DAT_RESOURCE_SRQ);
 	else
 		srq->users++;
-	core_handle_unlock(cell);
+	core_handle_unlock(srq->cell);
 	if (ret == DAT_SUCCESS)
 		*srq_out = srq;
 	return ret;
@@ -174,16 +447,6 @@ void core_srq_unuse(struct core_srq *srq)
 	core_lock_acquire(&srq->cell->lock);
 	srq->users--;
 	core_lock_release(&srq->cell->lock);
-}
-
-/* SRQ-LW-02: one event each time the watermark is set. */
-void core_srq_check_watermark_locked(struct core_srq *srq)
-{
-	if (!srq->is_armed || (DAT_COUNT)core_srq_available_locked(srq) >= srq->low_watermark)
-		return;
-	srq->is_armed = false;
-	core_ia_async_event(srq->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq->cell,
-			    DAT_SRQ_LOW_WATERMARK_EVENT);
 }
 
 /* SRQ-USE-15 */
@@ -198,12 +461,6 @@ void core_srq_failed(struct core_ref ref)
 				    DAT_SRQ_OTHER_ERROR);
 	srq->has_failed = true;
 	core_handle_unlock(ref.cell);
-}
-
-void core_srq_copy_buffer_locked(struct core_srq_user *user, const struct core_wqe *wqe)
-{
-	core_wqe_copy(&user->taken, wqe);
-	user->has_taken = true;
 }
 
 void core_srq_return_one(struct core_srq *srq)
@@ -259,7 +516,7 @@ static DAT_RETURN srq_post_locked(struct core_srq *srq, DAT_COUNT count, const D
 		return ret;
 	if (srq->outstanding >= queue->capacity)
 		return core_no_resources(DAT_RESOURCE_SRQ);
-	wqe = srq->transport ? core_srq_device_slot(srq, (uint32_t)count, &index)
+	wqe = srq->transport ? srq_device_slot(srq, (uint32_t)count, &index)
 			     : core_recv_queue_slot(queue, queue->tail, (uint32_t)count);
 	wqe->segments = core_copy_segments(wqe->iov, iov, count, len);
 	wqe->len = len;
@@ -267,7 +524,7 @@ static DAT_RETURN srq_post_locked(struct core_srq *srq, DAT_COUNT count, const D
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
 	CORE_PROBE3(srq_post, srq->cell, cookie.as_64, len);
 	if (srq->transport)
-		core_srq_device_add(srq, index);
+		srq_device_add(srq, index);
 	else
 		queue->tail++;
 	srq->outstanding++;
@@ -300,17 +557,14 @@ DAT_RETURN core_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DA
 {
 	CORE_NO_CANCELLATION;
 	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!srq)
 		return core_bad_handle(CORE_ARG(srq_query, 1, srq_handle), DAT_INVALID_HANDLE_SRQ,
 				       srq_handle);
-	if (mask & ~DAT_SRQ_FIELD_ALL) {
-		ret = core_bad_bits(CORE_ARG(srq_query, 2, srq_param_mask), mask,
-				    DAT_SRQ_FIELD_ALL);
-	} else if (!param) {
-		ret = core_bad_null(CORE_ARG(srq_query, 3, srq_param));
-	} else {
+	ret = core_check_query(CORE_ARG(srq_query, 2, srq_param_mask), mask, DAT_SRQ_FIELD_ALL,
+			       CORE_ARG(srq_query, 3, srq_param), param);
+	if (ret == DAT_SUCCESS) {
 		param->ia_handle = srq->ia->cell;
 		param->srq_state =
 			srq->has_failed ? DAT_SRQ_STATE_ERROR : DAT_SRQ_STATE_OPERATIONAL;
@@ -337,7 +591,7 @@ static DAT_RETURN srq_resize_locked(struct core_srq *srq, DAT_COUNT size)
 	if ((uint32_t)size == srq->queue.capacity)
 		return DAT_SUCCESS;
 	if (srq->transport) {
-		if (!core_srq_device_grow(srq, (uint32_t)size))
+		if (!srq_device_grow(srq, (uint32_t)size))
 			return core_no_resources(DAT_RESOURCE_SRQ);
 		srq->queue.capacity = (uint32_t)size;
 		return DAT_SUCCESS;
@@ -379,7 +633,7 @@ DAT_RETURN core_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	} else {
 		srq->low_watermark = low_watermark;
 		srq->is_armed = low_watermark != DAT_SRQ_LW_DEFAULT;
-		core_srq_check_watermark_locked(srq);
+		srq_check_watermark_locked(srq);
 	}
 	core_handle_unlock(srq->cell);
 	return ret;

@@ -29,8 +29,8 @@ struct core_srq_user {
 };
 
 /*
- * For an SRQ whose device assigns buffers to messages (srq_device.c). Its buffers are slots of
- * `queue`, referred to by index. The lists store index + 1; 0 ends a list.
+ * For an SRQ whose device assigns buffers to messages (transport is not NULL). Its buffers are
+ * slots of `queue`, referred to by index. The lists store index + 1; 0 ends a list.
  */
 struct core_srq_device {
 	uint32_t *next; /* for each slot: the next slot of the same list */
@@ -98,26 +98,10 @@ void core_srq_serve(struct core_ref srq);
 void core_srq_serve_all(struct core_ia *ia);
 /* Frees an entry whose completion was dequeued or discarded. No lock above rank 3 held. */
 void core_srq_return(struct core_ref ref);
-/* The same for a caller that keeps the SRQ alive. */
+/* core_srq_return for a caller that keeps the SRQ alive. */
 void core_srq_return_one(struct core_srq *srq);
 /* The device has reported that it serves the SRQ no longer: raises the event. No lock held. */
 void core_srq_failed(struct core_ref ref);
-/* Raises the low watermark event if it is due. SRQ locked. */
-void core_srq_check_watermark_locked(struct core_srq *srq);
-
-/* Copies a buffer to user->taken. SRQ and EP locked. */
-void core_srq_copy_buffer_locked(struct core_srq_user *user, const struct core_wqe *wqe);
-
-/* For these, the SRQ is locked or not yet published. */
-bool core_srq_device_init(struct core_srq *srq);
-void core_srq_device_fini(struct core_srq *srq);
-/* A free slot for the next buffer, of so many segments. The caller fills it in and calls
- * core_srq_device_add(). */
-struct core_wqe *core_srq_device_slot(struct core_srq *srq, uint32_t segments, uint32_t *index_out);
-void core_srq_device_add(struct core_srq *srq, uint32_t index);
-/* Adds slots. Returns false if there is no memory. */
-bool core_srq_device_grow(struct core_srq *srq, uint32_t size);
-
 /* The device placed a message of the endpoint into this buffer. EP locked. */
 void core_srq_fill(struct core_srq *srq, struct core_srq_user *user, uint32_t index);
 /* The device used this buffer for an endpoint that no longer exists. No lock above rank 3 held. */

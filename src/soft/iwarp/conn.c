@@ -1,82 +1,268 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The life of a connection over TCP, its socket in epoll, and its endpoint. */
+/* What all folders use: a connection's socket in epoll and its endpoint (conn.h), and the engine
+ * object with its lists of connections (engine.h). */
 #include "soft/iwarp/conn.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/slab.h"
 #include "core/transport.h"
-#include "soft/fds.h"
-#include "soft/iwarp/connect/setup.h"
-#include "soft/iwarp/transfer/pass.h"
+#include "shared/names.h"
+#include "soft/address.h"
 #include "soft/endpoint.h"
-#include "soft/refs.h"
+#include "soft/fds.h"
+#include "soft/iwarp/engine.h"
+#include "soft/iwarp/transfer/stream.h"
+#include "soft/soft.h"
 
-int iw_conn_create(struct iw_engine *engine, int fd, struct iw_conn **conn_out)
+#define MOVED_PASS 4096u /* to move so many bytes takes about as long as a pass */
+#define DRIVEN_PASSES 4u /* over each polled connection, in a millisecond */
+
+/* ==== the engine: its life, its lists, what wakes its thread ==== */
+
+int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out)
 {
-	struct iw_conn *conn = core_slab_alloc(sizeof(*conn));
+	struct iw_engine *engine = core_slab_alloc(sizeof(*engine));
 
-	if (!conn)
+	if (!engine)
 		return -ENOMEM;
-	conn->watch.kind = IW_KIND_CONN;
-	conn->engine = engine;
-	iw_engine_get(engine);
-	atomic_init(&conn->refs, 1);
-	conn->fd = fd;
-	conn->give_up_ns = UINT64_MAX;
-	conn->caller.conn = conn;
-	core_lock_acquire(&engine->lock);
-	conn->next = engine->first;
-	if (conn->next)
-		conn->next->prev = conn;
-	engine->first = conn;
-	core_lock_release(&engine->lock);
-	*conn_out = conn;
+	engine->ia = adapter->ia;
+	engine->adapter = adapter;
+	engine->settings = adapter->ia->settings;
+	engine->is_loopback = soft_address_is_loopback(&adapter->ia->address);
+	engine->kick_watch.kind = IW_KIND_KICK;
+	core_service_init(&engine->service);
+	atomic_init(&engine->refs, 1);
+	soft_attention_init(&engine->attention, &engine->service);
+	core_lock_init(&engine->lock);
+	soft_callers_init(&engine->callers);
+	pthread_mutex_init(&engine->start_lock, NULL);
+	*engine_out = engine;
 	return 0;
 }
 
-void iw_conn_get(struct iw_conn *conn)
+/* --- the service thread --- */
+
+void iw_engine_kick(struct iw_engine *engine)
 {
-	/* relaxed: the caller holds a reference */
-	atomic_fetch_add_explicit(&conn->refs, 1, memory_order_relaxed);
+	core_service_kick(&engine->service);
 }
 
-bool iw_conn_get_unless_dead(struct iw_conn *conn)
+void iw_engine_close(struct iw_engine *engine)
 {
-	return soft_get_unless_dead(&conn->refs);
-}
-
-static void conn_destroy(struct iw_conn *conn)
-{
-	struct iw_engine *engine = conn->engine;
-
-	core_lock_acquire(&engine->lock);
-	if (conn->next)
-		conn->next->prev = conn->prev;
-	if (conn->prev)
-		conn->prev->next = conn->next;
-	else
-		engine->first = conn->next;
-	core_lock_release(&engine->lock);
-	soft_callers_set(&engine->callers, &conn->caller, SOFT_CALLER_NONE);
-	soft_fd_close(conn->fd);
-	iw_setup_free(conn);
-	iw_stream_free(conn);
-	if (conn->listener)
-		iw_listener_put(conn->listener);
-	core_slab_free(conn, sizeof(*conn));
+	atomic_store(&engine->is_stopping, true);
+	if (atomic_load(&engine->is_started))
+		core_service_stop(&engine->service);
 	iw_engine_put(engine);
 }
 
-void iw_conn_put(struct iw_conn *conn)
+void iw_engine_get(struct iw_engine *engine)
+{
+	/* relaxed: the caller holds a reference already */
+	atomic_fetch_add_explicit(&engine->refs, 1, memory_order_relaxed);
+}
+
+void iw_engine_put(struct iw_engine *engine)
 {
 	/* acq_rel: the thread that destroys it sees what all others did */
-	if (atomic_fetch_sub_explicit(&conn->refs, 1, memory_order_acq_rel) == 1)
-		conn_destroy(conn);
+	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	soft_thread_close(&engine->service);
+	pthread_mutex_destroy(&engine->start_lock);
+	soft_callers_destroy(&engine->callers);
+	core_lock_destroy(&engine->attention.lock);
+	core_lock_destroy(&engine->lock);
+	core_slab_free(engine, sizeof(*engine));
 }
+
+int iw_engine_watch(struct iw_engine *engine, int fd, struct iw_watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	if (!epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_MOD, fd, &event))
+		return 0;
+	if (errno == ENOENT && !epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_ADD, fd, &event))
+		return 0;
+	return -errno;
+}
+
+/* --- connections that threads of the consumer poll --- */
+
+/* Does a poll of an empty EVD find anything to do here? */
+static void update_slow_poll_locked(struct iw_engine *engine)
+{
+	core_ia_set_slow_poll(engine->ia, atomic_load(&engine->polled_count) ||
+						  atomic_load(&engine->held_count));
+}
+
+static void remove_locked(struct iw_engine *engine, struct iw_conn *conn)
+{
+	if (conn->next_polled == conn) {
+		engine->polled_first = NULL;
+	} else {
+		conn->next_polled->prev_polled = conn->prev_polled;
+		conn->prev_polled->next_polled = conn->next_polled;
+		if (engine->polled_first == conn)
+			engine->polled_first = conn->next_polled;
+	}
+	conn->is_polled = false;
+	atomic_fetch_sub(&engine->polled_count, 1);
+	update_slow_poll_locked(engine);
+}
+
+void iw_engine_add_polled(struct iw_engine *engine, struct iw_conn *conn)
+{
+	struct iw_conn *first;
+
+	iw_conn_get(conn);
+	conn->idle_polls = 0;
+	core_lock_acquire(&engine->lock);
+	first = engine->polled_first;
+	if (first) {
+		conn->next_polled = first;
+		conn->prev_polled = first->prev_polled;
+		first->prev_polled->next_polled = conn;
+		first->prev_polled = conn;
+	} else {
+		conn->next_polled = conn;
+		conn->prev_polled = conn;
+		engine->polled_first = conn;
+	}
+	conn->is_polled = true;
+	atomic_fetch_add(&engine->polled_count, 1);
+	update_slow_poll_locked(engine);
+	core_lock_release(&engine->lock);
+}
+
+bool iw_engine_remove_polled(struct iw_engine *engine, struct iw_conn *conn)
+{
+	bool was_polled;
+
+	core_lock_acquire(&engine->lock);
+	was_polled = conn->is_polled;
+	if (was_polled)
+		remove_locked(engine, conn);
+	core_lock_release(&engine->lock);
+	return was_polled;
+}
+
+struct iw_conn *iw_engine_next_polled(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	core_lock_acquire(&engine->lock);
+	conn = engine->polled_first;
+	if (conn) {
+		engine->polled_first = conn->next_polled;
+		iw_conn_get(conn);
+	}
+	core_lock_release(&engine->lock);
+	return conn;
+}
+
+/* A pass that moves many bytes counts for as many as could be made meanwhile. */
+void iw_engine_count_pass(struct iw_engine *engine, uint32_t moved)
+{
+	uint32_t polled = atomic_load_explicit(&engine->polled_count, memory_order_relaxed);
+
+	soft_driven_count(&engine->driven, 1 + moved / MOVED_PASS, DRIVEN_PASSES * polled);
+}
+
+/* --- connections whose last messages wait for more --- */
+
+void iw_engine_add_held(struct iw_engine *engine, struct iw_conn *conn)
+{
+	if (atomic_load_explicit(&conn->is_held, memory_order_relaxed))
+		return;
+	iw_conn_get(conn);
+	core_lock_acquire(&engine->lock);
+	atomic_store_explicit(&conn->is_held, true, memory_order_relaxed);
+	conn->next_held = engine->held_first;
+	engine->held_first = conn;
+	atomic_fetch_add(&engine->held_count, 1);
+	update_slow_poll_locked(engine);
+	core_lock_release(&engine->lock);
+}
+
+/* Removes the connection that the pointer names, with its reference. */
+static struct iw_conn *remove_held_locked(struct iw_engine *engine, struct iw_conn **at)
+{
+	struct iw_conn *conn = *at;
+
+	if (!conn)
+		return NULL;
+	*at = conn->next_held;
+	atomic_store_explicit(&conn->is_held, false, memory_order_relaxed);
+	atomic_fetch_sub(&engine->held_count, 1);
+	update_slow_poll_locked(engine);
+	return conn;
+}
+
+bool iw_engine_remove_held(struct iw_engine *engine, struct iw_conn *conn)
+{
+	struct iw_conn **at = &engine->held_first;
+	struct iw_conn *removed;
+
+	core_lock_acquire(&engine->lock);
+	while (*at && *at != conn)
+		at = &(*at)->next_held;
+	removed = remove_held_locked(engine, at);
+	core_lock_release(&engine->lock);
+	return removed != NULL;
+}
+
+struct iw_conn *iw_engine_take_held(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	core_lock_acquire(&engine->lock);
+	conn = remove_held_locked(engine, &engine->held_first);
+	core_lock_release(&engine->lock);
+	return conn;
+}
+
+/* --- keys of our own table --- */
+
+struct key_use {
+	uint32_t key;
+	bool is_used;
+};
+
+/* Asks for none of them. */
+static bool note_use(struct soft_attended *attended, void *argument)
+{
+	const struct iw_conn *conn = iw_conn_of_attended(attended);
+	struct key_use *use = argument;
+
+	/* acquire: what was placed through the key is placed */
+	use->is_used |= atomic_load_explicit(&conn->announced, memory_order_acquire) == use->key;
+	return false;
+}
+
+bool iw_engine_is_key_in_use(struct iw_engine *engine, uint32_t key)
+{
+	struct key_use use = {.key = key};
+
+	if (atomic_load(&engine->is_started))
+		(void)soft_attention_find(&engine->attention, note_use, &use);
+	return use.is_used;
+}
+
+void iw_engine_wait_key(struct iw_engine *engine, uint32_t key)
+{
+	/* a thread of ours holds it for one copy or one read of a socket, which does not block */
+	while (iw_engine_is_key_in_use(engine, key))
+		sched_yield();
+}
+
+/* ==== a connection ==== */
 
 /* --- epoll --- */
 
@@ -114,7 +300,7 @@ void iw_conn_unwatch(struct iw_conn *conn)
 	conn->is_in_epoll = false;
 	conn->is_watched = false;
 	/* this batch of events may still name it */
-	iw_engine_put_later(conn->engine, conn);
+	iw_conn_put_later(conn);
 }
 
 void iw_conn_close_socket(struct iw_conn *conn)
@@ -183,35 +369,38 @@ struct core_ep *iw_conn_enter(struct iw_conn *conn)
 	return NULL;
 }
 
-/* --- attention of the service thread --- */
+/* --- the end --- */
 
-void iw_conn_serve_later(struct iw_conn *conn)
+struct core_name iw_conn_name(const struct iw_conn *conn)
 {
-	struct iw_engine *engine = conn->engine;
-
-	core_lock_acquire(&engine->lock);
-	if (!conn->is_pending) {
-		conn->is_pending = true;
-		iw_conn_get(conn);
-		conn->next_pending = engine->pending_first;
-		engine->pending_first = conn;
-	}
-	core_lock_release(&engine->lock);
-	iw_engine_kick(engine);
+	/* acquire: pairs with the release in iw_conn_attach */
+	if (atomic_load_explicit(&conn->has_ep, memory_order_acquire))
+		return core_object_name(conn->ep_ref.cell, DAT_HANDLE_TYPE_EP);
+	return (struct core_name){"no endpoint"};
 }
 
-void iw_conn_set_deadline(struct iw_conn *conn, uint64_t deadline_ns)
+struct lost_text {
+	char text[128];
+};
+
+/* In the words of the system: ": Connection reset by peer". */
+static struct lost_text why_lost(const struct iw_conn *conn)
 {
-	/* sequentially consistent, and before the engine's: see iw_service_deadlines */
-	atomic_store(&conn->deadline_ns, deadline_ns);
-	if (deadline_ns)
-		iw_engine_lower_deadline(conn->engine, deadline_ns);
+	struct lost_text why;
+
+	snprintf(why.text, sizeof(why.text), ": %s", strerror(conn->error));
+	return why;
 }
 
-void iw_conn_lower_deadline(struct iw_conn *conn, uint64_t deadline_ns)
+void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end)
 {
-	uint64_t now_set = atomic_load(&conn->deadline_ns);
-
-	if (!now_set || deadline_ns < now_set)
-		iw_conn_set_deadline(conn, deadline_ns);
+	if (iw_conn_state(conn) >= IW_CLOSING)
+		return;
+	core_log(end == DAT_CONNECTION_EVENT_BROKEN ? CORE_LOG_CONN | CORE_LOG_ERROR
+						    : CORE_LOG_CONN,
+		 "%s: the TCP connection ends: %s%s%s", iw_conn_name(conn).text,
+		 opendat_event_name(end), conn->is_lost ? ", TCP has failed" : "",
+		 conn->error ? why_lost(conn).text : "");
+	iw_conn_set_state(conn, IW_CLOSING);
+	conn->end = end;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The structure of a connection over TCP, its life, and accessors. The folders next to this file:
+ * The structure of a connection over TCP, and accessors. The folders next to this file, lowest
+ * first; a file calls others of its folder and of lower ones, and conn.c:
  *
  *   wire/      frames and headers as functions of bytes; knows no socket
- *   engine/    the engine of an instance, its service thread, and the threads that poll it
- *   connect/   service points, set-up, the end of a connection
  *   transfer/  sending requests, receiving segments, placing their bytes
+ *   connect/   service points, set-up, the life and the end of a connection
+ *   engine/    the service thread, and the threads of the consumer that poll
  *
  * Who may access a connection: before it has an endpoint, the service thread alone (ARRIVING), or
  * the owner of the connection request (OFFERED). From iw_conn_attach to iw_conn_drop, whoever has
@@ -18,11 +19,12 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/transport.h"
 #include "soft/callers.h"
-#include "soft/iwarp/engine/engine.h"
+#include "soft/iwarp/engine.h"
 #include "soft/iwarp/transfer/stream.h"
 
 struct iw_listener;
@@ -42,19 +44,20 @@ enum iw_state {
 struct iw_conn {
 	struct iw_watch watch; /* first: what epoll reports */
 	struct iw_engine *engine;
-	_Atomic uint32_t refs;
-	_Atomic uint32_t state; /* written by those who may access it; read by any */
+	struct soft_attended attended; /* references, deadline */
+	_Atomic uint32_t state;	       /* written by those who may access it; read by any */
 	int fd;
 	uint32_t events; /* what epoll waits for on the socket, if it is in epoll */
 	bool is_in_epoll;
 	bool is_watched; /* events of epoll may name it: holds a reference */
 	struct core_ref ep_ref;
-	_Atomic bool has_ep;	      /* release after ep_ref is set */
-	_Atomic uint64_t deadline_ns; /* when the service thread serves it; 0: never */
+	_Atomic bool has_ep; /* release after ep_ref is set */
 
 	/* what the set-up has agreed */
-	bool is_active;	  /* we are the initiator */
-	bool is_own_peer; /* the peer is another OpenDAT over TCP: large FPDUs, counts (tx.h) */
+	bool is_active;	    /* we are the initiator */
+	uint8_t takes;	    /* enum transport_takes of our endpoint, */
+	uint8_t peer_takes; /* and of the peer's */
+	bool is_own_peer;   /* the peer is another OpenDAT over TCP: large FPDUs, counts (tx.h) */
 	bool has_crc;
 	uint8_t rtr;		/* enum iw_rtr: the form that was agreed */
 	uint32_t ird;		/* Read Requests of the peer that we serve at a time */
@@ -74,6 +77,7 @@ struct iw_conn {
 	bool is_draining;     /* graceful disconnect: ends when all requests are done */
 	bool is_lost;	      /* TCP has failed: nothing can be sent any more */
 	bool is_reset;	      /* and not because the peer had ended its direction before */
+	int error;	      /* the errno with which it failed first; 0: none */
 	bool has_more;	      /* the budget has ended the last pass */
 	uint32_t moved; /* bytes, by the last poll, with those of requests that it has completed */
 	uint64_t retry_ns; /* the kernel lacked memory: no call for the socket before; 0: none */
@@ -83,13 +87,7 @@ struct iw_conn {
 	uint64_t give_up_ns; /* set-up: fails then. LINGERING: the socket is closed then */
 
 	/* engine lock */
-	struct iw_conn *next; /* of the engine's list of all */
-	struct iw_conn *prev;
-	bool is_pending; /* on the list of iw_conn_serve_later */
-	struct iw_conn *next_pending;
-	struct iw_conn *next_gone; /* service thread only, also the next */
-	uint32_t gone;		   /* references to drop at the end of the batch of events */
-	bool is_polled;		   /* on the list of those that polling threads drive */
+	bool is_polled; /* on the list of those that polling threads drive */
 	struct iw_conn *next_polled;
 	struct iw_conn *prev_polled;
 	uint32_t idle_polls;
@@ -119,15 +117,32 @@ static inline void iw_conn_lose(struct iw_conn *conn, int error)
 	conn->is_lost = true;
 	if (error != -EPIPE)
 		conn->is_reset = true;
+	if (!conn->error)
+		conn->error = -error;
 }
 
-/* --- conn.c: the object --- */
+/* Does a message wait for a Receive, so that later ones wait behind it? */
+static inline bool iw_message_is_waiting(const struct iw_conn *conn)
+{
+	return conn->stream.rx.spill.first < conn->stream.rx.spill.end;
+}
 
-/* A connection with one reference, around a socket (or -1), which it owns on success. */
-int iw_conn_create(struct iw_engine *engine, int fd, struct iw_conn **conn_out);
-void iw_conn_get(struct iw_conn *conn);
-bool iw_conn_get_unless_dead(struct iw_conn *conn);
-void iw_conn_put(struct iw_conn *conn);
+static inline struct iw_conn *iw_conn_of_attended(struct soft_attended *attended)
+{
+	return (struct iw_conn *)((char *)attended - offsetof(struct iw_conn, attended));
+}
+
+static inline void iw_conn_get(struct iw_conn *conn)
+{
+	soft_attended_get(&conn->attended);
+}
+
+static inline bool iw_conn_get_unless_dead(struct iw_conn *conn)
+{
+	return soft_attended_get_unless_dead(&conn->attended);
+}
+
+/* --- conn.c: its socket in epoll --- */
 
 /*
  * Has epoll report those events (EPOLLIN, EPOLLOUT) of the socket; 0: errors only. Adds the socket
@@ -166,32 +181,43 @@ void iw_conn_attach(struct iw_conn *conn, struct core_ep *ep);
 struct core_ep *iw_conn_enter(struct iw_conn *conn);
 /* Takes the connection from the endpoint (locked); the reference is the caller's. */
 void iw_conn_detach(struct iw_conn *conn, struct core_ep *ep);
-/*
- * Releases the endpoint's connection, in any state (connect/close.c). The service thread takes it
- * over: it sends the rest of what was begun, half-closes the socket, and closes it when the peer
- * has done the same. EP locked.
- */
-void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep);
 /* The connection of an endpoint (locked), or NULL. */
 struct iw_conn *iw_conn_of(const struct core_ep *ep);
 
-/* --- conn.c: attention of the service thread --- */
+/* Its endpoint for messages: "ep 3", or "no endpoint". */
+struct core_name iw_conn_name(const struct iw_conn *conn);
 
-/* Has the service thread serve the connection soon. Any lock may be held but the engine's. */
-void iw_conn_serve_later(struct iw_conn *conn);
-/* Sets the time at which the service thread serves the connection; 0: never. */
-void iw_conn_set_deadline(struct iw_conn *conn, uint64_t deadline_ns);
-/* The same, unless an earlier time is set. */
-void iw_conn_lower_deadline(struct iw_conn *conn, uint64_t deadline_ns);
+/* --- attention of the service thread (soft/attention.h) --- */
 
-/* --- connect/close.c: the end --- */
+static inline void iw_conn_serve_later(struct iw_conn *conn)
+{
+	soft_attention_ask(&conn->engine->attention, &conn->attended);
+}
+
+/* Service thread: drops a reference when this batch of events, which may name the connection, is
+ * handled. It is served then. */
+static inline void iw_conn_put_later(struct iw_conn *conn)
+{
+	iw_conn_serve_later(conn);
+	(void)soft_attended_put(&conn->attended); /* not the last one: the list has it */
+}
+
+static inline void iw_conn_set_deadline(struct iw_conn *conn, uint64_t deadline_ns)
+{
+	soft_attention_set(&conn->engine->attention, &conn->attended, deadline_ns);
+}
+
+static inline void iw_conn_lower_deadline(struct iw_conn *conn, uint64_t deadline_ns)
+{
+	soft_attention_lower(&conn->engine->attention, &conn->attended, deadline_ns);
+}
+
+/* --- conn.c: the end --- */
 
 /*
  * Ends the connection: nothing more is begun or delivered, and that event is reported to the
- * consumer (DISCONNECTED, BROKEN) by iw_conn_finish. EP locked.
+ * consumer (DISCONNECTED, BROKEN) by iw_conn_finish (connect/ep.h). EP locked.
  */
 void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end);
-/* Reports the end of a connection that is CLOSING, and releases it. EP locked. */
-void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep);
 
 #endif

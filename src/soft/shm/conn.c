@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The life of a connection object, and its endpoint.
+ * The life of a connection object, its endpoint, and its shared segment, which the passive side
+ * creates, and the active side checks and maps.
  */
 #include "soft/shm/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 
+#include "core/transport.h"
 #include "core/base/cancel.h"
 #include "core/base/fence.h"
 #include "core/base/slab.h"
-#include "core/transport.h"
 #include "soft/fds.h"
 #include "soft/key.h"
-#include "soft/refs.h"
-#include "soft/shm/connect/listen.h"
-#include "soft/shm/connect/process.h"
-#include "soft/shm/connect/socket.h"
-#include "soft/shm/engine/engine.h"
-#include "soft/shm/segment.h"
-#include "soft/shm/transfer/map.h"
-#include "soft/shm/transfer/piece.h"
+#include "soft/shm/instance.h"
+#include "soft/shm/socket.h"
+#include "soft/shm/bytes/ring.h"
+
+#define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 		    struct shm_conn **conn_out)
@@ -33,27 +32,20 @@ int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 		return -ENOMEM;
 	conn->engine = engine;
 	shm_engine_get(engine);
-	atomic_init(&conn->refs, 1);
 	conn->fd = fd;
-	conn->segment_fd = -1;
+	conn->setup.segment_fd = -1;
 	conn->self = (uint8_t)self;
-	conn->give_up_ns = UINT64_MAX;
-	conn->retry_ns = UINT64_MAX;
-	conn->caller.conn = conn;
-	conn->can_skip_fence = core_fence_is_supported(CORE_FENCE_HOST);
+	conn->setup.give_up_ns = UINT64_MAX;
+	conn->setup.retry_ns = UINT64_MAX;
+	conn->wake.can_skip_fence = core_fence_is_supported(CORE_FENCE_HOST);
+	soft_attention_add(&engine->attention, &conn->attended);
 	*conn_out = conn;
 	return 0;
 }
 
 void shm_conn_get(struct shm_conn *conn)
 {
-	/* relaxed: the caller holds a reference, or the lock of a list that holds one */
-	atomic_fetch_add_explicit(&conn->refs, 1, memory_order_relaxed);
-}
-
-bool shm_conn_get_unless_dead(struct shm_conn *conn)
-{
-	return soft_get_unless_dead(&conn->refs);
+	soft_attended_get(&conn->attended);
 }
 
 /* The engine keeps the counts of destroyed connections. */
@@ -68,30 +60,46 @@ static void keep_counters(struct shm_conn *conn)
 			memory_order_relaxed);
 }
 
+void shm_map_release(struct shm_map *map)
+{
+	if (map->state == SHM_MAP_READY)
+		soft_region_unmap(&map->region);
+	*map = (struct shm_map){.state = SHM_MAP_FREE};
+}
+
+static void drop_maps(struct shm_conn *conn)
+{
+	unsigned i;
+
+	if (!conn->remote.maps)
+		return;
+	for (i = 0; i < SHM_MAPS; i++)
+		shm_map_release(&conn->remote.maps[i]);
+	core_slab_free(conn->remote.maps, SHM_MAPS * sizeof(*conn->remote.maps));
+	conn->remote.maps = NULL;
+}
+
 static void conn_destroy(struct shm_conn *conn)
 {
 	struct shm_engine *engine = conn->engine;
 	int state = core_cancel_off();
 
+	soft_attention_remove(&engine->attention, &conn->attended);
 	keep_counters(conn);
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
-	shm_listener_forget(conn);
 	shm_conn_epoll_remove(conn);
-	shm_map_drop_all(conn);
-	shm_pool_release(conn);
-	shm_conn_close_socket(conn);
-	soft_fd_close(conn->segment_fd);
+	drop_maps(conn);
+	shm_socket_close(conn->fd);
+	soft_fd_close(conn->setup.segment_fd);
 	if (conn->remote.view)
 		soft_view_put(conn->remote.view);
-	shm_process_put(engine, conn->remote.process);
-	shm_grow_end(conn);
-	if (conn->segment)
-		munmap(conn->segment, sizeof(*conn->segment));
-	if (conn->listener)
-		shm_listener_put(conn->listener);
-	core_slab_free(conn->request, sizeof(*conn->request));
-	core_slab_free(conn->peer_name, sizeof(struct sockaddr_un));
+	if (shm_conn_has_segment(conn))
+		munmap(conn->segment, sizeof(struct shm_segment));
+	if (conn->setup.listener)
+		shm_listener_put(conn->setup.listener);
+	core_slab_free(conn->setup.answer, sizeof(*conn->setup.answer));
+	core_slab_free(conn->setup.call, sizeof(*conn->setup.call));
 	core_slab_free(conn, sizeof(*conn));
 	shm_engine_put(engine);
 	core_cancel_restore(state);
@@ -99,8 +107,7 @@ static void conn_destroy(struct shm_conn *conn)
 
 void shm_conn_put(struct shm_conn *conn)
 {
-	/* acq_rel: the thread that destroys it sees what all others did */
-	if (atomic_fetch_sub_explicit(&conn->refs, 1, memory_order_acq_rel) == 1)
+	if (soft_attended_put(&conn->attended))
 		conn_destroy(conn);
 }
 
@@ -109,11 +116,20 @@ void shm_conn_put(struct shm_conn *conn)
 void shm_conn_attach(struct shm_conn *conn, struct core_ep *ep)
 {
 	struct shm_ep *mine = ep->transport;
+	const struct core_ref ref = core_handle_ref(ep->cell);
 
-	conn->ep_ref = core_handle_ref(ep->cell);
+	conn->ep_ref.generation = ref.generation;
 	mine->conn = conn;
 	/* release: pairs with the acquire in shm_conn_ep */
-	atomic_store_explicit(&conn->has_ep, true, memory_order_release);
+	__atomic_store_n(&conn->ep_ref.cell, ref.cell, __ATOMIC_RELEASE);
+}
+
+void shm_conn_unattach(struct shm_conn *conn, struct core_ep *ep)
+{
+	struct shm_ep *mine = ep->transport;
+
+	mine->conn = NULL;
+	__atomic_store_n(&conn->ep_ref.cell, NULL, __ATOMIC_RELEASE);
 }
 
 struct core_ep *shm_conn_enter(struct shm_conn *conn)
@@ -136,35 +152,92 @@ void shm_conn_drop(struct shm_conn *conn, struct core_ep *ep)
 	shm_conn_put(conn);
 }
 
-/* --- attention of the service thread --- */
+/* --- pending work --- */
 
-void shm_conn_serve_later(struct shm_conn *conn)
+bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 {
-	struct shm_engine *engine = conn->engine;
+	const struct shm_side *theirs = conn->theirs;
 
-	core_lock_acquire(&engine->lock);
-	if (!conn->is_pending) {
-		conn->is_pending = true;
-		shm_conn_get(conn);
-		conn->next_pending = atomic_load(&engine->pending_first);
-		atomic_store(&engine->pending_first, conn);
+	/* relaxed throughout: see shm_conn_has_work */
+#define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
+	return (watch & SHM_WATCH_UNREPORTED) ||
+	       ((watch & SHM_WATCH_RESPONSES) && shm_consumer_has_entry(&conn->response_in)) ||
+	       ((watch & SHM_WATCH_REQUEST_SPACE) &&
+		WORD(theirs->request_consumed) != WORD(conn->request_out.consumed)) ||
+	       ((watch & SHM_WATCH_RESPONSE_SPACE) &&
+		WORD(theirs->response_consumed) != WORD(conn->response_out.consumed));
+#undef WORD
+}
+
+/* --- its segment --- */
+
+static void make_rings(struct shm_conn *conn, struct shm_segment *segment)
+{
+	unsigned self = conn->self, peer = 1 - self;
+
+	conn->mine = &segment->side[self];
+	conn->theirs = &segment->side[peer];
+	shm_producer_init(&conn->request_out, segment->request[self], SHM_REQUEST_RING,
+			  &conn->theirs->request_consumed);
+	shm_producer_init(&conn->response_out, segment->response[self], SHM_RESPONSE_RING,
+			  &conn->theirs->response_consumed);
+	shm_consumer_init(&conn->request_in, segment->request[peer], SHM_REQUEST_RING,
+			  &conn->mine->request_consumed);
+	shm_consumer_init(&conn->response_in, segment->response[peer], SHM_RESPONSE_RING,
+			  &conn->mine->response_consumed);
+	/* armed from the start: the first event wakes the service thread */
+	atomic_store_explicit(&conn->mine->armed, 1, memory_order_relaxed);
+}
+
+static int map_segment(struct shm_conn *conn, int fd)
+{
+	void *memory =
+		mmap(NULL, sizeof(struct shm_segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	/* GEN-34: a child must not keep the segment */
+	if (madvise(memory, sizeof(struct shm_segment), MADV_DONTFORK) < 0) {
+		munmap(memory, sizeof(struct shm_segment));
+		return -ENOMEM;
 	}
-	core_lock_release(&engine->lock);
-	shm_engine_kick(engine);
+	make_rings(conn, memory);
+	/* release: pairs with the acquire in shm_conn_has_segment */
+	atomic_store_explicit(&conn->segment, memory, memory_order_release);
+	return 0;
 }
 
-void shm_conn_set_deadline(struct shm_conn *conn, uint64_t deadline_ns)
+int shm_conn_make_segment(struct shm_conn *conn, int *fd_out)
 {
-	/* sequentially consistent, and before the engine's: see shm_service_deadlines */
-	atomic_store(&conn->deadline_ns, deadline_ns);
-	if (deadline_ns)
-		shm_engine_lower_deadline(conn->engine, deadline_ns);
+	int fd = soft_fd_memfd("opendat-conn", sizeof(struct shm_segment));
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	if (fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS) < 0) {
+		rc = -errno;
+		goto err;
+	}
+	rc = map_segment(conn, fd);
+	if (rc < 0)
+		goto err;
+	*fd_out = fd;
+	return 0;
+err:
+	soft_fd_close(fd);
+	return rc;
 }
 
-void shm_conn_lower_deadline(struct shm_conn *conn, uint64_t deadline_ns)
+int shm_conn_map_segment(struct shm_conn *conn, int fd)
 {
-	uint64_t now_set = atomic_load(&conn->deadline_ns);
+	struct stat info;
+	int seals = fcntl(fd, F_GET_SEALS);
 
-	if (!now_set || deadline_ns < now_set)
-		shm_conn_set_deadline(conn, deadline_ns);
+	/* it must be sealed, or the peer could truncate the file under us (SIGBUS) */
+	if (seals < 0 || (seals & SEGMENT_SEALS) != SEGMENT_SEALS)
+		return -EPROTO;
+	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
+	    info.st_size != sizeof(struct shm_segment))
+		return -EPROTO;
+	return map_segment(conn, fd);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The structure of a connection to an endpoint on the same host: its socket, its shared segment,
- * its rings, and the progress of each stream of work. engine/engine.h describes the locks, state.h
- * has the accessors. The folders next to this file:
+ * its rings, and the progress of each stream of work. instance.h describes the locks, state.h has
+ * the accessors. The folders next to this file, each of which calls those below it alone:
  *
- *   engine/    the engine of an instance, its service thread, and the threads that poll it
- *   connect/   service points, set-up, the end of a connection, its socket
- *   transfer/  requests, messages and the copies that they make
+ *   engine/    drives connections: the service thread, threads that poll, the endpoint slots
+ *   connect/   service points, their names, set-up; the end of a connection and of a key
+ *   transfer/  passes: requests, messages and the copies that they make
+ *   bytes/     rings, packets, and the layout of the memory that both sides share
  */
 #ifndef SHM_CONN_H
 #define SHM_CONN_H
@@ -14,24 +15,19 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
 #include "core/transport.h"
 #include "soft/endpoint.h"
-#include "soft/shm/engine/engine.h"
-#include "soft/shm/ring.h"
-#include "soft/shm/segment.h"
-#include "soft/shm/transfer/grow.h"
-#include "soft/shm/transfer/map.h"
-#include "soft/shm/transfer/piece.h"
-#include "soft/shm/transfer/rx.h"
-#include "soft/shm/wire.h"
-#include "soft/stream.h"
+#include "soft/region.h"
+#include "soft/shm/instance.h"
+#include "soft/shm/bytes/ring.h"
+#include "soft/shm/bytes/segment.h"
+#include "soft/shm/bytes/wire.h"
 
-struct shm_listener;
-struct shm_process;
 struct soft_view;
 
 enum shm_state {
@@ -49,9 +45,55 @@ enum shm_state {
 enum shm_watch {
 	SHM_WATCH_BLOCKED = 1,		  /* the message at the head waits for a Receive: skip it */
 	SHM_WATCH_RESPONSES = 1 << 1,	  /* RDMA Reads are answered through the ring */
-	SHM_WATCH_REQUEST_SPACE = 1 << 2, /* the ring was full, or pieces are lent to it */
+	SHM_WATCH_REQUEST_SPACE = 1 << 2, /* the ring was full */
 	SHM_WATCH_RESPONSE_SPACE = 1 << 3,
-	SHM_WATCH_UNREPORTED = 1 << 4, /* `reported` lags behind `done` */
+	SHM_WATCH_UNREPORTED = 1 << 4, /* not all that is done is reported */
+};
+
+enum shm_map_state {
+	SHM_MAP_FREE,
+	SHM_MAP_SEEN, /* used, but not often enough to ask for it */
+	SHM_MAP_ASKED,
+	SHM_MAP_REFUSED,
+	SHM_MAP_READY,
+};
+/* A region of the peer that is mapped here, or may be. */
+struct shm_map {
+	uint32_t key;
+	uint8_t state; /* enum shm_map_state */
+	uint8_t uses;
+	bool is_writable;
+	uint64_t address;	   /* of the region at the owner */
+	struct soft_region region; /* the same bytes here */
+};
+#define SHM_MAPS 64u
+#define SHM_MAP_WAYS 4u
+
+/* What is under way at the head of the peer's request ring; no other entry may come between. */
+enum shm_inbound_state {
+	SHM_IN_NONE,	   /* the next entry begins something */
+	SHM_IN_NO_RECEIVE, /* a message waits for post_recv */
+	SHM_IN_MESSAGE,	   /* the Receive at the head is being filled */
+	SHM_IN_WRITE,	   /* an RDMA Write through the ring */
+	SHM_IN_READ,	   /* an RDMA Read that we answer */
+	SHM_IN_READ_FULL,  /* an RDMA Read whose answer waits for room in the response ring */
+};
+/* A request of the peer that its ring brings (transfer/rx.c). */
+struct shm_inbound {
+	enum shm_inbound_state state;
+	uint32_t key;	  /* Write, Read */
+	uint64_t address; /* Write, Read */
+	uint64_t length;
+	uint64_t offset;
+	uint64_t blocked_ns; /* no Receive: since when, if there is a time limit */
+	bool is_solicited;   /* the message */
+};
+
+/* How each side comes to the memory of the other. */
+enum shm_reach {
+	SHM_REACH_RING, /* the owner's engine places all bytes */
+	SHM_REACH_DIRECT, /* we access each other's memory, as far as it is mapped (connect/setup.h) */
+	SHM_REACH_KERNEL, /* and the kernel reads and writes the peer's memory for us */
 };
 
 /* The peer's process and its memory, as far as this side knows them. */
@@ -60,21 +102,114 @@ struct shm_remote {
 	uint32_t pz;		       /* zone of the peer's endpoint */
 	uint8_t token[SHM_TOKEN_SIZE]; /* of the peer's engine, as the peer claims */
 	uint64_t token_address;
-	struct shm_process *_Atomic process; /* with a reference, or NULL */
-	struct ucred peer;		     /* when it called connect or listen */
-	struct ucred sender;	  /* of REQUEST or ACCEPT, by the kernel; pid 0: unknown */
-	pid_t pid;		  /* of `peer`; 0: unknown here */
-	pid_t thread;		  /* the kernel copies by its number; 0: by `pid` */
-	bool is_proven;		  /* it is of our user (connect/identity.h) */
-	_Atomic bool is_trusted;  /* it is, and has direct access */
-	bool has_cma;		  /* we may read and write the peer's memory by pid */
-	bool has_pull;		  /* we offered to fetch the peer's large Sends */
-	bool is_pulling;	  /* the peer offered to fetch our large Sends */
-	bool cannot_pull;	  /* the kernel has refused to fetch one of its Sends */
+	struct ucred sender;	  /* of REQUEST or ACCEPT, by the kernel; pid 0: unknown here */
+	pid_t thread;		  /* of the peer: the kernel finds the peer's memory by it */
+	_Atomic uint8_t reach;	  /* enum shm_reach */
 	bool is_refusal_logged;	  /* of a copy by the kernel */
-	uint64_t alive_ns;	  /* when the socket last showed that the peer lives */
 	struct shm_map *maps;	  /* SHM_MAPS, or NULL: this connection never maps */
-	struct shm_map *last_map; /* the one of them that was used last, or NULL */
+	struct shm_map *last_map; /* that of the key that was used last, or NULL */
+};
+
+/* Another way to that service point; the endpoint is locked. 0, or -errno: no attempt is made. */
+typedef int shm_otherwise(struct core_ep *ep, const union core_sockaddr *address,
+			  DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us,
+			  const struct transport_conn_param *param);
+
+/* An attempt of the active side. */
+struct shm_call {
+	char name[SHM_DIR_NAME_MAX]; /* of the service point */
+	union core_sockaddr address;
+	shm_otherwise *otherwise; /* if no process of our user answers; NULL: the attempt fails */
+	union shm_wire request;
+};
+
+/* What the set-up of a connection needs. */
+struct shm_setup {
+	struct shm_listener *listener; /* passive: where it arrived, with a reference */
+	union shm_wire *answer;	       /* ACCEPTED: until it is sent */
+	struct shm_call *call;	       /* active, until established: whom it calls */
+	uint64_t give_up_ns;	       /* set-up fails at this time */
+	uint64_t retry_ns;	       /* CALLING, ACCEPTED: when to try again */
+	DAT_EVENT_NUMBER failure;      /* the service thread reports it; 0: none */
+	uint32_t peer_read_in;	       /* concurrent RDMA Reads that the peer serves, */
+	uint32_t peer_read_out;	       /* and that it wants to issue */
+	uint32_t peer_takes;	       /* enum transport_takes */
+	int segment_fd;		       /* ACCEPTED: to be sent with the answer; else -1 */
+};
+
+/* Why an established connection is about to end by itself. */
+enum shm_ending {
+	SHM_ENDING_NONE,
+	SHM_ENDING_DRAINED, /* graceful disconnect: when all requests are done */
+	SHM_ENDING_FAILED,  /* a request has failed; earlier ones may still finish */
+};
+
+/* What is known of the peer's end. */
+enum shm_peer_end {
+	SHM_PEER_HERE,
+	SHM_PEER_CLOSED, /* its CLOSE arrived */
+	SHM_PEER_GONE,	 /* end of file: the peer accesses nothing any more */
+};
+
+/* A peer that stays in the middle of a copy through a dead key (connect/revoke.c). */
+enum shm_trust {
+	SHM_TRUSTED,
+	SHM_SHUT,	/* its gate was closed during the wait: the connection has to end */
+	SHM_DISTRUSTED, /* the wait for its announcement timed out */
+};
+
+/* What the end of a connection needs. */
+struct shm_end {
+	enum shm_ending ending;
+	uint64_t failing_ns;	/* FAILED: the connection breaks at this time anyway */
+	DAT_EVENT_NUMBER event; /* the event number for core_ep_ended */
+	uint64_t force_ns;	/* CLOSING: no longer waits for the peer after this time */
+	enum shm_peer_end peer;
+	_Atomic uint8_t trust; /* enum shm_trust; only rises */
+};
+
+/*
+ * A dead key that the peer was still copying through when it was checked last, and since when
+ * (engine lock).
+ */
+struct shm_stall {
+	uint32_t key;
+	uint64_t since_ns;
+	uint64_t gate_closed_ns; /* when the gate was closed because of that; 0: it was not */
+};
+
+/* Our requests (transfer/tx.c, transfer/fast.h). */
+struct shm_tx {
+	uint64_t next;	      /* sequence of the first request not yet started completely */
+	uint32_t sent;	      /* messages and ring writes handed out; see `acked` */
+	uint32_t ring_writes; /* ring writes among those in flight */
+	uint32_t reads;	      /* RDMA Reads through the ring in flight */
+	uint32_t read_limit;  /* so many may be */
+	uint64_t ack_from;    /* no request before it waits for `done` */
+	uint64_t data_from;   /* no request before it waits for data */
+	bool is_space_wanted; /* a request waits for space in the ring */
+};
+
+/* What is reported to the peer as carried out (transfer/publish.h). */
+struct shm_report {
+	uint32_t done;	   /* the peer's messages and ring writes that are carried out */
+	uint32_t reported; /* those that an entry or the word has reported */
+	bool is_urgent;	   /* a large message or a ring Write is among them */
+};
+
+/* Sleeping and waking (transfer/publish.h, engine/drive.c). */
+struct shm_wake {
+	uint32_t woken;	     /* the value of the peer's `armed` that a WAKE has answered */
+	uint32_t taken;	     /* entries taken since it was armed last; stops at a limit */
+	bool can_skip_fence; /* the kernel can run fences for us (core/base/fence.h) */
+	bool is_due;	     /* something was published, and the peer not woken yet */
+	_Atomic bool
+		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
+	_Atomic bool has_sleeper; /* a thread of this process sleeps on our bell */
+	/* progress: of requests through the ring, when it was last checked; is_hurried: HURRY was
+	 * sent since then (transfer/direct.c) */
+	bool is_hurried;
+	uint32_t progress;
 };
 
 /*
@@ -87,130 +222,55 @@ struct shm_conn {
 	/* what a poll compares with the peer's words, without the lock; relaxed, hints only */
 	_Atomic uint32_t watch; /* enum shm_watch */
 	_Atomic uint32_t acked; /* our messages and ring writes that the peer has carried out */
-	_Atomic uint32_t seen_waits;
+	_Atomic uint32_t seen_waits; /* enum shm_waits of the peer, as a pass has last read it */
 	_Atomic uint16_t idle_polls; /* checks in vain; a hint, and some may be lost */
-	_Atomic bool has_more;	     /* a pass ended because its budget was used up */
-	/* with the endpoint's lock: a poll returned an event and left work (transfer/fast.c) */
-	bool has_declined;
+	/* a pass ended because its budget was used up, or a poll has left work */
+	_Atomic bool has_more;
+	uint8_t fast_polls; /* that had work, since the last check (transfer/fast.c) */
 
 	/* --- the second line --- */
-	alignas(SHM_LINE) _Atomic bool has_ep; /* release after ep_ref is set */
-	/* engine lock; also read without it, as hints */
-	_Atomic bool is_active;
-	_Atomic uint32_t active_at; /* its place in engine->active */
-	struct core_ref ep_ref;
+	alignas(SHM_LINE) struct core_ref ep_ref; /* the cell is stored last, by a release */
+	/* 1 + its place in engine->active, 0: none; engine lock, also read without it, as a hint */
+	_Atomic uint32_t active_at;
 	struct shm_producer request_out;
 
 	/* --- the third line --- */
-	struct shm_side *mine;
+	alignas(SHM_LINE) struct shm_side *mine;
 	struct shm_engine *engine;
-	uint64_t tx_next;      /* sequence of the first request not yet started completely */
-	uint32_t sent;	       /* messages and ring writes handed out; see `acked` */
-	uint32_t ring_writes;  /* ring writes among those in flight */
-	uint32_t reads;	       /* RDMA Reads through the ring in flight */
-	uint32_t done;	       /* the peer's messages and ring writes that are carried out */
-	uint32_t reported;     /* those of `done` that an entry or the word has reported */
-	uint32_t stored;       /* those of `done` that the word has reported */
-	bool is_report_urgent; /* a large message or a ring Write is among them */
-	uint8_t fast_polls;    /* that had work, since the last check (transfer/fast.c) */
-	bool is_unfenced;      /* our side's `is_unfenced` */
-	bool can_skip_fence;   /* the kernel can run fences for us (core/base/fence.h) */
-	bool is_wake_pending;  /* sending the WAKE failed: try again */
-	_Atomic bool
-		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
-	_Atomic uint32_t seen_response_space; /* also a hint, read less often */
-	uint32_t read_limit; /* RDMA Reads that we may have in flight through the ring */
+	struct shm_tx tx;
 
-	/* --- the fourth line: written with the endpoint locked --- */
-	_Atomic uint64_t counters[SHM_COUNT_END];
-	uint32_t taken; /* entries taken since it was armed last; stops at a limit */
-	_Atomic uint32_t seen_request_space; /* as seen_response_space */
+	/* --- the fourth line --- */
+	alignas(SHM_LINE) struct shm_report report;
+	struct shm_wake wake;
+	_Atomic uint64_t counters[SHM_COUNT_END]; /* written with the endpoint locked */
 
 	struct shm_consumer response_in;
 	struct shm_producer response_out;
-
-	_Atomic uint32_t refs;
-	_Atomic uint32_t state;	  /* written with the endpoint locked, where it has one */
-	_Atomic bool has_sleeper; /* a thread of this process sleeps on our bell */
-	uint64_t id;
-	int fd;
-	uint8_t self; /* enum shm_index: our side of the segment */
-	_Atomic bool is_in_epoll;
-
-	struct shm_segment *segment; /* NULL until the request is accepted */
-	_Atomic bool has_segment;    /* release after `mine`, `theirs` and `remote` are set */
-	struct shm_remote remote;
-
-	/* set-up */
-	struct shm_listener *listener; /* passive: where it arrived, with a reference */
-	struct soft_caller caller;     /* passive */
-	/* CALLING: the request packet; ACCEPTED: the answer, until sent */
-	union shm_wire *request;
-	bool is_refusing; /* the kernel refuses descriptors that the peer sends */
-	socklen_t peer_name_len;
-	void *peer_name;	       /* active: struct sockaddr_un of the service point */
-	uint64_t give_up_ns;	       /* set-up fails at this time */
-	uint64_t retry_ns;	       /* CALLING, ACCEPTED: when to try again */
-	DAT_EVENT_NUMBER failure;      /* the service thread reports it; 0: none */
-	uint32_t peer_read_in;	       /* concurrent RDMA Reads that the peer serves, */
-	uint32_t peer_read_out;	       /* and that it wants to issue */
-	int segment_fd;		       /* ACCEPTED: to be sent with the answer; else -1 */
-	uint64_t port;		       /* local port qualifier */
-	uint32_t pz;		       /* zone of our endpoint: the peer may use keys of it */
-	_Atomic uint64_t deadline_ns;  /* when the service thread serves it; 0: never */
-	bool is_pending;	       /* on the engine's list (engine lock) */
-	struct shm_conn *next_pending; /* engine lock */
-
-	/* our requests */
-	uint64_t tx_ack;      /* no request before it waits for `done` */
-	uint64_t tx_data;     /* no request before it waits for data */
-	uint32_t peer_waits;  /* enum shm_waits of the peer, as last read */
-	bool is_space_wanted; /* a request waits for space in the ring, or for a piece */
-	bool is_draining;     /* graceful disconnect */
-	bool is_failing;      /* a request has failed; earlier ones may still finish */
-	uint64_t failing_ns;  /* time at which the connection breaks anyway */
-
-	/* the peer's requests */
-	bool is_head_blocked;	 /* the entry at the head waits for something other than the peer */
-	bool is_response_wanted; /* the response ring was full */
-	bool is_supply_waiting;	 /* likewise, for bytes of a message of ours */
-	struct shm_arrival arrival;
-	struct shm_inbound write;
-	struct shm_inbound read;
+	struct shm_inbound in;
 	_Atomic uint32_t local_announce; /* key of our own table that we use for the peer */
 
-	struct shm_grow grow;	   /* larger rings */
-	struct shm_bulk bulk;	   /* large pieces, both ways */
-	struct soft_stream stream; /* how large copies to the peer are made */
+	struct soft_attended attended; /* references, deadline */
+	_Atomic uint32_t state;	       /* written with the endpoint locked, where it has one */
+	uint64_t id;
+	int fd;
+	uint8_t self;  /* enum shm_index: our side of the segment */
+	uint8_t takes; /* enum transport_takes of our endpoint */
+	uint32_t pz;   /* zone of our endpoint: the peer may use keys of it */
+	/* NULL until the request is accepted; release after `mine`, `theirs` and `remote` are set */
+	struct shm_segment *_Atomic segment;
+	struct shm_remote remote;
 
-	/* direct copies */
-	uint32_t announced; /* announcements so far, until is_unfenced is set */
-
-	/* wake-ups */
-	uint32_t woken; /* the value of the peer's `armed` that a WAKE has answered */
-
-	/* end */
-	DAT_EVENT_NUMBER end;	    /* the event number for core_ep_ended */
-	uint64_t force_ns;	    /* CLOSING: no longer waits for the peer after this time */
-	bool is_peer_gone;	    /* end of file: the peer accesses nothing any more */
-	bool has_peer_closed;	    /* its CLOSE arrived */
-	_Atomic bool is_distrusted; /* the wait for its announcement timed out */
-	_Atomic bool is_shut;	    /* its gate was closed during such a wait: it has to end */
-
-	/* a dead key that the peer was still copying through when it was checked last, and since
-	 * when (engine lock) */
-	uint32_t stalled_key;
-	uint64_t stalled_since_ns;
-	uint64_t gate_closed_ns; /* when the gate was closed because of that; 0: it was not */
-
-	/* keys of ours whose memory file the peer got (engine lock; also read without, as a hint)
+	struct shm_setup setup;
+	struct shm_end end;
+	struct shm_stall stall;
+	/*
+	 * keys of ours whose memory file the peer got (engine lock; also read without, as a hint)
 	 */
 	_Atomic uint32_t given[SHM_MAPS];
 };
-static_assert(offsetof(struct shm_conn, has_ep) == SHM_LINE, "one poll, one line");
+static_assert(offsetof(struct shm_conn, ep_ref) == SHM_LINE, "one poll, one line");
 static_assert(offsetof(struct shm_conn, mine) == 2 * SHM_LINE, "a post");
-static_assert(offsetof(struct shm_conn, counters) == 3 * SHM_LINE, "and the rest of it");
-static_assert(offsetof(struct shm_conn, read_limit) < 3 * SHM_LINE, "a Read, too");
+static_assert(offsetof(struct shm_conn, report) == 3 * SHM_LINE, "and the rest of it");
 static_assert(sizeof(struct shm_conn) <= 33 * SHM_LINE, "the budget of a connection");
 
 #endif

@@ -86,13 +86,7 @@ static void check_one_evd(struct rig *rig)
 	dt_stays_empty(evd);
 }
 
-/* COMPAT-08 */
-static void evd__one_for_all_streams__all_events_arrive(void **state)
-{
-	check_one_evd(*state);
-}
-
-/* COMPAT-43 EP-CREATE-72: the endpoints allow unsignalled requests, but no post uses the flag */
+/* COMPAT-08 COMPAT-43 EP-CREATE-72: the endpoints allow unsignalled requests, but no post uses the flag */
 static void evd__default_receives_and_unsignalled_requests__all_events_arrive(void **state)
 {
 	struct rig *rig = *state;
@@ -291,30 +285,6 @@ static bool evd_has_waiter(void *arg)
 	return DAT_GET_TYPE(dat_evd_dequeue(arg, &event)) == DAT_INVALID_STATE;
 }
 
-/* COMPAT-24 EVD-WAIT-39 */
-static void evd_wait__thread_cancelled__evd_usable_and_freeable(void **state)
-{
-	struct rig *rig = *state;
-	static const int types[] = {PTHREAD_CANCEL_DEFERRED, DT_CANCEL_ANYWHERE};
-
-	for (unsigned round = 0; round < 20; round++) {
-		struct cancelled cancelled = {.evd = rig->b.recv, .type = types[round % 2]};
-		pthread_t thread;
-		void *result;
-
-		assert_int_equal(pthread_create(&thread, NULL, cancelled_run, &cancelled), 0);
-		dt_until(evd_has_waiter, rig->b.recv);
-		assert_int_equal(pthread_cancel(thread), 0);
-		assert_int_equal(pthread_join(thread, &result), 0);
-		assert_ptr_equal(result, PTHREAD_CANCELED);
-		/* the EVD still works: it has no waiter and no lock, and lost no event */
-		rig_works(rig);
-	}
-	dt_ok(dat_ep_free(rig->a.ep));
-	dt_ok(dat_ep_free(rig->b.ep));
-	dt_ok(dat_evd_free(rig->b.recv));
-}
-
 static void *protected_run(void *arg)
 {
 	struct cancelled *cancelled = arg;
@@ -418,12 +388,10 @@ static void evd_post_se__waiter_frees_the_evd__safe(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test_bare(evd__one_for_all_streams__all_events_arrive),
 		rig_test_bare(evd__default_receives_and_unsignalled_requests__all_events_arrive),
 		rig_test_bare(evd__shorter_than_its_queue__does_not_overflow),
 		rig_test_bare(evd__as_long_as_the_pipeline__does_not_overflow),
 		rig_test_bare(evd_resize__sixty_four_endpoints_under_load__nothing_lost),
-		rig_test(evd_wait__thread_cancelled__evd_usable_and_freeable),
 		rig_test(evd_wait__cancellation_disabled__message_taken),
 		rig_test(evd_wait__cancelled_under_traffic__no_event_lost),
 		rig_test_bare(evd_post_se__waiter_frees_the_evd__safe),

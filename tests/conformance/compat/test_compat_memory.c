@@ -1,100 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What existing consumers expect of memory: all sorts of it can be registered, also repeatedly, and
- * large transfers are intact.
- */
-#include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <unistd.h>
+/* What existing consumers expect of memory: large transfers are intact. */
 #include <sys/mman.h>
 
 #include "dto_util.h"
-
-static unsigned char static_memory[10000];
-
-/* Transfers a message, a Write and a Read through that memory, at both ends. */
-static void round_trip(struct rig *rig, void *p, size_t len)
-{
-	struct dt_buf buf;
-
-	dt_lmr_create(&rig->ia, rig->ia.pz, p, len, DAT_MEM_PRIV_ALL_FLAG, &buf);
-	dt_fill(p, len, 77);
-	post_recv(&rig->b, dt_seg(&rig->y, 0, len), 1);
-	post_send(&rig->a, dt_seg(&buf, 0, len), 2, 0);
-	expect_received(&rig->b, 1, len);
-	expect_sent(&rig->a, 2, len);
-	dt_check_pattern(rig->y.p, len, 77);
-	dt_fill(rig->y.p, len, 78);
-	post_recv(&rig->a, dt_seg(&buf, 0, len), 3);
-	post_send(&rig->b, dt_seg(&rig->y, 0, len), 4, 0);
-	expect_received(&rig->a, 3, len);
-	expect_sent(&rig->b, 4, len);
-	dt_check_pattern(p, len, 78);
-	dt_fill(rig->x.p, len, 79);
-	post_write(&rig->b, dt_seg(&rig->x, 0, len), dt_rseg(&buf, 0, len), 5, 0);
-	expect_sent(&rig->b, 5, len);
-	dt_check_pattern(p, len, 79);
-	post_read(&rig->b, dt_seg(&rig->y, 0, len), dt_rseg(&buf, 0, len), 6, 0);
-	expect_sent(&rig->b, 6, len);
-	dt_check_pattern(rig->y.p, len, 79);
-	dt_ok(dat_lmr_free(buf.lmr));
-}
-
-/* COMPAT-14 LMR-CREATE-26 LMR-CREATE-27 LMR-CREATE-49 */
-static void lmr_create__any_memory__moves_data(void **state)
-{
-	struct rig *rig = *state;
-	const size_t len = 9001;
-	char path[] = "/tmp/dat-test-XXXXXX";
-	unsigned char on_stack[10000];
-	unsigned char *heap = malloc(10000);
-	const int fd = mkstemp(path);
-	unsigned char *file;
-
-	assert_non_null(heap);
-	assert_int_not_equal(fd, -1);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(ftruncate(fd, 3 * 4096), 0);
-	file = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(file, MAP_FAILED);
-	round_trip(rig, on_stack, len);
-	round_trip(rig, on_stack + 1, len);
-	round_trip(rig, static_memory + 3, len);
-	round_trip(rig, heap, len);
-	round_trip(rig, heap + 7, 1);
-	round_trip(rig, file, len);
-	round_trip(rig, file + 4095, 4098);
-	free(heap);
-	munmap(file, 3 * 4096);
-	close(fd);
-}
-
-/* COMPAT-14 LMR-CREATE-52: the same memory registered twice, overlapping, and within itself */
-static void lmr_create__overlapping_and_duplicate__work(void **state)
-{
-	struct rig *rig = *state;
-	struct dt_buf same, overlap, inner;
-
-	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN, DAT_MEM_PRIV_ALL_FLAG, &same);
-	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p + 1000, 3000, DAT_MEM_PRIV_ALL_FLAG, &overlap);
-	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p + 3999, 1, DAT_MEM_PRIV_ALL_FLAG, &inner);
-	post_write(&rig->a, dt_seg(&rig->x, 0, 5000), dt_rseg(&rig->y, 0, 5000), 1, 0);
-	post_read(&rig->a, dt_seg(&rig->x, 10000, 5000), dt_rseg(&same, 0, 5000), 2, 0);
-	post_read(&rig->a, dt_seg(&rig->x, 20000, 3000), dt_rseg(&overlap, 0, 3000), 3, 0);
-	post_read(&rig->a, dt_seg(&rig->x, 30000, 1), dt_rseg(&inner, 0, 1), 4, 0);
-	for (uint64_t i = 1; i <= 4; i++)
-		expect_request(&rig->a, i, DAT_DTO_SUCCESS);
-	assert_memory_equal(rig->x.p + 10000, rig->x.p, 5000);
-	assert_memory_equal(rig->x.p + 20000, rig->x.p + 1000, 3000);
-	assert_int_equal(rig->x.p[30000], rig->x.p[3999]);
-	dt_ok(dat_lmr_free(same.lmr));
-	post_read(&rig->a, dt_seg(&rig->x, 40000, 3000), dt_rseg(&overlap, 0, 3000), 5, 0);
-	expect_sent(&rig->a, 5, 3000);
-	assert_memory_equal(rig->x.p + 40000, rig->x.p + 1000, 3000);
-}
-
-/* --- large --- */
 
 #define HUGE_LEN (1024ul * 1024 * 1024)
 #define LARGE_LEN (100ul * 1024 * 1024 + 13)
@@ -192,8 +100,6 @@ static void rdma__hundred_megabytes_with_max_rdma_size_of_16__intact(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(lmr_create__any_memory__moves_data),
-		rig_test(lmr_create__overlapping_and_duplicate__work),
 		rig_test(rdma_write__hundred_megabytes_in_a_gigabyte__intact),
 		rig_test_bare(rdma__hundred_megabytes_with_max_rdma_size_of_16__intact),
 	};

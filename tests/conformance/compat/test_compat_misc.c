@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Other habits of existing consumers: attributes, endless suppressed requests, small stacks, and
- * child processes started under traffic.
- */
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-#include <sys/wait.h>
-
+/* Other habits of existing consumers: attributes, endless suppressed requests, small stacks. */
 #include "dto_util.h"
 
 /* --- attributes --- */
@@ -26,36 +18,6 @@ static void ep_create__zero_sizes__defaults_apply(void **state)
 	expect_sent(&rig->a, 1, 20);
 	assert_memory_equal(rig->y.p, rig->x.p, 10);
 	assert_memory_equal(rig->y.p + 10, rig->x.p + 100, 10);
-	rig_works(rig);
-}
-
-/* COMPAT-10 EP-CREATE-82 */
-static void ep_create__large_attributes__accepted(void **state)
-{
-	struct rig *rig = *state;
-
-	rig->attr_a.max_message_size = rig->attr_a.max_rdma_size = 2147483648u;
-	rig->attr_a.max_recv_dtos = rig->attr_a.max_request_dtos = 20000;
-	rig_link(rig);
-	for (uint64_t i = 0; i < 20000; i++)
-		dt_ok(dto_post_byte(rig, DTO_RECV, i, 0));
-	dt_fails_with(dto_post_byte(rig, DTO_RECV, 1, 0), DAT_INSUFFICIENT_RESOURCES,
-		      DAT_RESOURCE_TEP);
-	rig_works(rig);
-}
-
-/* COMPAT-10 EP-CREATE-81 */
-static void ep_create__attributes_of_a_freed_endpoint__accepted(void **state)
-{
-	struct rig *rig = *state;
-	DAT_EP_PARAM param;
-	struct dt_ep first;
-
-	dt_ep_create(&rig->ia, rig->ia.pz, NULL, &first);
-	dt_ok(dat_ep_query(first.ep, DAT_EP_FIELD_ALL, &param));
-	dt_ok(dat_ep_free(first.ep));
-	rig->attr_a = rig->attr_b = param.ep_attr;
-	rig_link(rig);
 	rig_works(rig);
 }
 
@@ -79,21 +41,6 @@ static void post__garbage_in_pad__ignored(void **state)
 		expect_sent(&rig->a, i, 100);
 	assert_memory_equal(rig->y.p, rig->x.p, 100);
 	assert_memory_equal(rig->x.p + 1000, rig->x.p, 100);
-}
-
-/* COMPAT-13 LMR-CREATE-57 */
-static void calls__null_outputs__accepted(void **state)
-{
-	struct rig *rig = *state;
-	const DAT_REGION_DESCRIPTION region = {.for_va = rig->x.p};
-	DAT_LMR_HANDLE lmr;
-
-	dt_ok(dat_lmr_create(rig->ia.ia, DAT_MEM_TYPE_VIRTUAL, region, 100, rig->ia.pz,
-			     DAT_MEM_PRIV_ALL_FLAG, &lmr, NULL, NULL, NULL, NULL));
-	dt_ok(dat_lmr_free(lmr));
-	dt_ok(dat_ia_query(rig->ia.ia, NULL, 0, NULL, 0, NULL));
-	dt_ok(dat_ia_query(rig->ia.ia, NULL, DAT_IA_FIELD_ALL, &rig->ia.attr, 0, NULL));
-	dt_ok(dat_ia_query(rig->ia.ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &rig->ia.provider));
 }
 
 /* --- suppressed work --- */
@@ -232,97 +179,15 @@ static void post_send__both_sides_at_once_after_established__no_loss(void **stat
 	}
 }
 
-/* --- child processes --- */
-
-struct traffic {
-	struct rig *rig;
-	_Atomic int must_stop;
-	_Atomic unsigned rounds;
-};
-
-/* Transfers Writes and messages and checks each byte. */
-static void *traffic_run(void *arg)
-{
-	struct traffic *traffic = arg;
-	struct rig *rig = traffic->rig;
-
-	while (!traffic->must_stop) {
-		const unsigned round = ++traffic->rounds;
-		const size_t len = 1 + round * 7919u % 20000;
-
-		dt_fill(rig->x.p, len, round);
-		post_recv(&rig->b, dt_seg(&rig->y, 0, 20000), round);
-		post_write(&rig->a, dt_seg(&rig->x, 0, len), dt_rseg(&rig->y, 20000, len), 1, 0);
-		post_send(&rig->a, dt_seg(&rig->x, 0, len), 2, 0);
-		expect_received(&rig->b, round, len);
-		expect_sent(&rig->a, 1, len);
-		expect_sent(&rig->a, 2, len);
-		dt_check_pattern(rig->y.p, len, round);
-		dt_check_pattern(rig->y.p + 20000, len, round);
-	}
-	return arg;
-}
-
-static void run_children(void)
-{
-	char line[16] = "";
-	FILE *pipe = popen("echo hello", "r");
-	pid_t pid;
-	int status;
-
-	assert_int_equal(system("exit 3"), 3 << 8);
-	assert_non_null(pipe);
-	assert_non_null(fgets(line, sizeof(line), pipe));
-	assert_string_equal(line, "hello\n");
-	assert_int_equal(pclose(pipe), 0);
-	pid = fork();
-	assert_int_not_equal(pid, -1);
-	if (pid == 0)
-		_exit(5);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(WEXITSTATUS(status), 5);
-}
-
-/* COMPAT-42 GEN-34: system, popen and fork under load; no data are lost or mixed up */
-static void fork_and_exec__under_traffic__data_intact(void **state)
-{
-	struct rig *rig = *state;
-	struct traffic traffic = {.rig = rig};
-	pthread_t thread;
-	void *result;
-
-	assert_int_equal(pthread_create(&thread, NULL, traffic_run, &traffic), 0);
-	for (int i = 0; i < (DT_SLOW ? 5 : 30); i++) {
-		const unsigned before = traffic.rounds;
-		const uint64_t end = dt_now_us() + DT_WAIT_US;
-
-		run_children();
-		while (traffic.rounds < before + 2) {
-			assert_true(dt_now_us() < end);
-			sched_yield();
-		}
-	}
-	traffic.must_stop = 1;
-	assert_int_equal(pthread_join(thread, &result), 0);
-	assert_ptr_equal(result, &traffic);
-	expect_quiet(&rig->a);
-	expect_quiet(&rig->b);
-	rig_works(rig);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test_bare(ep_create__zero_sizes__defaults_apply),
-		rig_test_bare(ep_create__large_attributes__accepted),
-		rig_test_bare(ep_create__attributes_of_a_freed_endpoint__accepted),
 		rig_test(post__garbage_in_pad__ignored),
-		rig_test_bare(calls__null_outputs__accepted),
 		rig_test_bare(post_rdma_write__100000_suppressed__slots_are_reused),
 		rig_test_bare(calls__thread_with_64_kib_stack__work),
 		cmocka_unit_test(ia_open__thread_safety_not_requested__adapter_opened),
 		rig_test_bare(post_send__both_sides_at_once_after_established__no_loss),
-		rig_test(fork_and_exec__under_traffic__data_intact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

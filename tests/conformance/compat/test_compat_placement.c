@@ -41,34 +41,6 @@ static void polling_target(struct dt_peer *peer, void *arg)
 	dt_ia_abort(&far.ia);
 }
 
-/* COMPAT-01 DTO-10 EP-RDMAW-17 */
-static void rdma_and_message__target_only_polls_memory__placed(void **state)
-{
-	struct rig *rig = *state;
-	struct far_info info;
-	struct dt_peer peer;
-
-	dt_peer_start(&peer, polling_target, NULL);
-	rig_begin(rig);
-	info = far_connect(rig, &peer);
-	dt_peer_sync(&peer);
-	memset(rig->x.p, 0x11, PART);
-	memset(rig->x.p + PART, 0x22, PART);
-	rig->x.p[2 * PART] = 0x33;
-	post_write(&rig->a, dt_seg(&rig->x, 0, PART), far_seg(&info, 0, PART), 1, 0);
-	expect_sent(&rig->a, 1, PART);
-	post_read(&rig->a, dt_seg(&rig->y, 0, PART), far_seg(&info, PART, PART), 2, 0);
-	expect_sent(&rig->a, 2, PART);
-	dt_check_pattern(rig->y.p, PART, 5);
-	post_send(&rig->a, dt_seg(&rig->x, PART, PART), 3, 0);
-	expect_sent(&rig->a, 3, PART);
-	post_write(&rig->a, dt_seg(&rig->x, 2 * PART, 1), far_seg(&info, 3 * PART, 1), 4, 0);
-	expect_sent(&rig->a, 4, 1);
-	dt_peer_sync(&peer);
-	dt_peer_join(&peer);
-	rig_end(rig);
-}
-
 /* COMPAT-01 DTO-10: neither side calls the library after the posts */
 static void rdma_and_message__both_only_poll_memory__placed(void **state)
 {
@@ -93,6 +65,81 @@ static void rdma_and_message__both_only_poll_memory__placed(void **state)
 		expect_sent(&rig->a, i, PART);
 	expect_sent(&rig->a, 4, 1);
 	dt_check_pattern(rig->y.p, PART, 5);
+	dt_peer_join(&peer);
+	rig_end(rig);
+}
+
+#define FITFUL_ROUNDS (DT_SLOW ? 50u : 300u)
+
+/* Polls in vain for a while, then makes no call until everything is there. */
+static void fitful_target(struct dt_peer *peer, void *arg)
+{
+	struct far_end far;
+
+	(void)arg;
+	far_end_open(peer, &far, 2 * PART);
+	dt_fill(far.buf.p + PART, PART, 5);
+	for (unsigned round = 1; round <= FITFUL_ROUNDS; round++) {
+		const unsigned char value = (unsigned char)(round % 250 + 1);
+		DAT_EVENT event;
+		uint64_t end;
+
+		far_order(&far);
+		dt_peer_sync(peer);
+		end = dt_now_us() + round * 37 % 900;
+		do
+			assert_int_equal(DAT_GET_TYPE(dat_evd_dequeue(far.ep.request, &event)),
+					 DAT_QUEUE_EMPTY);
+		while (dt_now_us() < end);
+		far_spin(far.buf.p + PART - 1, value);
+		far_check(far.buf.p, PART, value);
+		far_order(&far);
+		dt_peer_sync(peer);
+	}
+	dt_ia_abort(&far.ia);
+}
+
+/* Waits for a request, asleep or by polls. */
+static void expect_in_some_way(struct rig *rig, uint64_t cookie, bool polls)
+{
+	DAT_EVENT event;
+
+	if (!polls) {
+		expect_sent(&rig->a, cookie, PART);
+		return;
+	}
+	event = dt_event_poll(rig->a.request);
+	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+	assert_int_equal(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+	assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, cookie);
+}
+
+/* COMPAT-01 DTO-10: a target that has polled is not expected to poll again */
+static void rdma__target_stops_polling__placed(void **state)
+{
+	struct rig *rig = *state;
+	struct far_info info;
+	struct dt_peer peer;
+
+	dt_peer_start(&peer, fitful_target, NULL);
+	rig_begin(rig);
+	info = far_connect(rig, &peer);
+	for (unsigned round = 1; round <= FITFUL_ROUNDS; round++) {
+		uint64_t end;
+
+		memset(rig->x.p, (int)(round % 250 + 1), PART);
+		memset(rig->y.p, 0, PART);
+		dt_peer_sync(&peer);
+		end = dt_now_us() + round * 13 % 400;
+		while (dt_now_us() < end)
+			continue;
+		post_read(&rig->a, dt_seg(&rig->y, 0, PART), far_seg(&info, PART, PART), 1, 0);
+		post_write(&rig->a, dt_seg(&rig->x, 0, PART), far_seg(&info, 0, PART), 2, 0);
+		expect_in_some_way(rig, 1, round & 1);
+		expect_in_some_way(rig, 2, round & 2);
+		dt_check_pattern(rig->y.p, PART, 5);
+		dt_peer_sync(&peer);
+	}
 	dt_peer_join(&peer);
 	rig_end(rig);
 }
@@ -218,7 +265,7 @@ static void write_segments(struct rig *rig, const struct dt_buf *from, DAT_RMR_T
 	dt_ok(dat_ep_post_rdma_write(rig->a.ep, (DAT_COUNT)n, iov, dt_cookie(len), &remote, 0));
 }
 
-/* EP-RDMAW-43 EP-RDMAW-44 COMPAT-02 */
+/* EP-RDMAW-43 EP-RDMAW-44 COMPAT-02 LMR-CREATE-19 */
 static void rdma_write__target_watches_last_byte__rest_is_complete(void **state)
 {
 	struct rig *rig = *state;
@@ -351,8 +398,8 @@ static void post_send__receive_comes_two_seconds_later__nothing_lost(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		peer_test(rdma_and_message__target_only_polls_memory__placed),
 		peer_test(rdma_and_message__both_only_poll_memory__placed),
+		peer_test(rdma__target_stops_polling__placed),
 		peer_test(rdma_write__target_watches_last_byte__rest_is_complete),
 		peer_test(rdma_write__completed__visible_to_notified_process),
 		peer_test(post_send__receive_comes_two_seconds_later__nothing_lost),

@@ -28,9 +28,9 @@ static void log__peer_dies__endpoint_peer_and_cause(void **state)
 	text = log_end();
 	if (has_processes())
 		assert_non_null(strstr(text, process));
-	text = strstr(text, "]: ep ");
+	text = strstr(text, "]: error: ep ");
 	assert_non_null(text);
-	assert_int_equal(sscanf(text, "]: ep %u: end of the connection with ", &ep), 1);
+	assert_int_equal(sscanf(text, "]: error: ep %u: end of the connection with ", &ep), 1);
 	assert_non_null(strstr(text, ": DAT_CONNECTION_EVENT_BROKEN\n"));
 	assert_non_null(strstr(text, "127.0.0.1:"));
 }

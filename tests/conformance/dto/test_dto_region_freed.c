@@ -97,7 +97,7 @@ static void check_source_freed(struct rig *rig, size_t len, bool is_unmapped)
 	dt_ep_free(&rig->b);
 }
 
-/* DTO-56 DTO-65 DTO-96 LMR-FREE-06 CONN-EVT-36 */
+/* DTO-56 DTO-65 DTO-96 LMR-FREE-06 LMR-FREE-17 CONN-EVT-36 */
 static void post_send__region_freed_while_waiting__local_protection(void **state)
 {
 	static const size_t sizes[] = {20, 3000, 50000};

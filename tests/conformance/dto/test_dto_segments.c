@@ -71,7 +71,7 @@ static void post__segment_at_the_borders__moves_data(void **state)
 	assert_memory_equal(rig->y.p + 2, rig->x.p + 1001, 999);
 }
 
-/* EP-SEND-29 EP-RECV-26 EP-RDMAR-29 EP-RDMAW-37 DTO-85 LMR-USE-02 */
+/* EP-SEND-29 EP-RECV-26 EP-RDMAR-29 EP-RDMAW-37 DTO-85 LMR-USE-02 LMR-CREATE-51 PZ-CREATE-03 */
 static void post__region_of_another_zone__protection_violation(void **state)
 {
 	struct rig *rig = *state;
@@ -129,6 +129,9 @@ static void post__dead_context__privileges_violation(void **state)
 			iov[1].lmr_context = bad[i];
 			dto_refused(rig, kind, dto_bad_privilege(kind), 2, iov, &remote, 0);
 			dto_refused(rig, kind, dto_bad_privilege(kind), 1, iov + 1, &remote, 0);
+			iov[0].lmr_context = bad[i];
+			iov[1].lmr_context = rig->x.lkey;
+			dto_refused(rig, kind, dto_bad_privilege(kind), 2, iov, &remote, 0);
 		}
 	}
 	check_y_unchanged(rig);

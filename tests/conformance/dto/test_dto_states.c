@@ -1,150 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The endpoint states in which each kind of DTO can be posted: an endpoint is put into each state
- * of the specification, and all four kinds are tried.
+ * The endpoint states in which each kind of DTO can be posted, where more than the code of the call
+ * matters. test_ep_state_matrix.c has every state.
  */
-#include "dto_peer.h"
-
-/* What is needed beside endpoint a of the rig to reach a state. */
-struct stage {
-	struct dt_listener listener;
-	DAT_RSP_HANDLE rsp;
-	DAT_CR_HANDLE cr;
-	struct dt_ep active;
-};
-
-static struct stage stage;
-
-static void stage_endpoints(struct rig *rig)
-{
-	memset(&stage, 0, sizeof(stage));
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &stage.active);
-}
-
-/* A Receive can be posted and stays queued; requests are refused; there is no event. */
-static void check_pending_state(struct rig *rig, DAT_EP_STATE expected)
-{
-	DAT_BOOLEAN request_idle;
-	DAT_EP_STATE state;
-
-	assert_int_equal(dt_ep_state(rig->a.ep), expected);
-	for (int kind = 0; kind < DTO_KINDS; kind++) {
-		if (kind == DTO_RECV)
-			continue;
-		dt_returns(dto_post_byte(rig, kind, 1, DAT_COMPLETION_DEFAULT_FLAG),
-			   dt_state_error(expected));
-		dt_returns(dto_post_byte(rig, kind, 1, DAT_COMPLETION_SUPPRESS_FLAG),
-			   dt_state_error(expected));
-	}
-	dt_ok(dto_post_byte(rig, DTO_RECV, 2, DAT_COMPLETION_DEFAULT_FLAG));
-	dt_no_event(rig->a.request);
-	dt_no_event(rig->a.recv);
-	dt_ok(dat_ep_get_status(rig->a.ep, &state, NULL, &request_idle));
-	assert_int_equal(state, expected);
-	assert_int_equal(request_idle, DAT_TRUE);
-}
-
-/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-RECV-19 EP-STATE-65 */
-static void post__unconnected__only_receives(void **state)
-{
-	struct rig *rig = *state;
-
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
-	check_pending_state(rig, DAT_EP_STATE_UNCONNECTED);
-}
-
-/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-STATE-65 */
-static void post__reserved__only_receives(void **state)
-{
-	struct rig *rig = *state;
-
-	stage_endpoints(rig);
-	dt_listen(&rig->ia, &stage.listener); /* for an unused qualifier */
-	const DAT_CONN_QUAL qual = stage.listener.qual;
-
-	dt_unlisten(&stage.listener);
-	stage.listener.evd = dt_evd_create(&rig->ia, 8, DAT_EVD_CR_FLAG);
-	dt_ok(dat_rsp_create(rig->ia.ia, qual, rig->a.ep, stage.listener.evd, &stage.rsp));
-	check_pending_state(rig, DAT_EP_STATE_RESERVED);
-	dt_connect(&rig->ia, stage.active.ep, qual);
-	stage.cr = dt_request(&stage.listener);
-	check_pending_state(rig, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-}
-
-/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-STATE-65 */
-static void post__active_connection_pending__only_receives(void **state)
-{
-	struct rig *rig = *state;
-
-	stage_endpoints(rig);
-	dt_listen(&rig->ia, &stage.listener);
-	dt_connect(&rig->ia, rig->a.ep, stage.listener.qual);
-	stage.cr = dt_request(&stage.listener);
-	check_pending_state(rig, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
-}
-
-/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-STATE-65: on the endpoint that the service point created */
-static void post__tentative_connection_pending__no_requests(void **state)
-{
-	struct rig *rig = *state;
-	DAT_CR_PARAM param;
-
-	memset(&stage, 0, sizeof(stage));
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &stage.active);
-	stage.listener.evd = dt_evd_create(&rig->ia, 8, DAT_EVD_CR_FLAG);
-	dt_ok(dat_psp_create_any(rig->ia.ia, &stage.listener.qual, stage.listener.evd,
-				 DAT_PSP_PROVIDER_FLAG, &stage.listener.psp));
-	dt_connect(&rig->ia, stage.active.ep, stage.listener.qual);
-	stage.cr = dt_request(&stage.listener);
-	dt_ok(dat_cr_query(stage.cr, DAT_CR_FIELD_LOCAL_EP_HANDLE, &param));
-	rig->a.ep = param.local_ep_handle;
-	assert_int_equal(dt_ep_state(rig->a.ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
-	for (int kind = 0; kind < DTO_KINDS; kind++)
-		if (kind != DTO_RECV)
-			dt_fails_with(dto_post_byte(rig, kind, 1, 0), DAT_INVALID_STATE,
-				      DAT_INVALID_STATE_EP_TENTCONNPENDING);
-}
-
-/* Requests a connection, and completes it on command. */
-static void connecting_child(struct dt_peer *peer, void *arg)
-{
-	DAT_CONN_QUAL qual;
-	struct dt_ep ep;
-	struct dt_ia ia;
-
-	(void)arg;
-	dt_peer_recv(peer, &qual, sizeof(qual));
-	dt_ia_open(&ia);
-	dt_ep_create(&ia, ia.pz, NULL, &ep);
-	dt_connect(&ia, ep.ep, qual);
-	dt_expect_conn(ep.conn, ep.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_peer_sync(peer);
-	dt_ia_abort(&ia);
-}
-
-/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-STATE-65 */
-static void post__completion_pending__only_receives(void **state)
-{
-	struct rig *rig = *state;
-	struct dt_peer peer;
-
-	memset(&stage, 0, sizeof(stage));
-	dt_peer_start(&peer, connecting_child, NULL);
-	rig_begin(rig);
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
-	dt_listen(&rig->ia, &stage.listener);
-	dt_peer_send(&peer, &stage.listener.qual, sizeof(stage.listener.qual));
-	stage.cr = dt_request(&stage.listener);
-	dt_peer_stop(&peer);
-	dt_ok(dat_cr_accept(stage.cr, rig->a.ep, 0, NULL));
-	check_pending_state(rig, DAT_EP_STATE_COMPLETION_PENDING);
-	dt_peer_continue(&peer);
-	dt_expect_conn(rig->a.conn, rig->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_peer_sync(&peer);
-	dt_peer_join(&peer);
-	rig_end(rig);
-}
+#include "dto_util.h"
 
 /* EP-SEND-18 EP-RECV-18 EP-RDMAR-21 EP-RDMAW-29 EP-STATE-65 */
 static void post__connected__accepted(void **state)
@@ -260,27 +119,9 @@ static void post_recv__full_queue_before_connecting__all_used(void **state)
 	assert_memory_equal(rig->y.p, rig->x.p, 16 * (size_t)n);
 }
 
-static int no_teardown(void **state)
-{
-	(void)state;
-	return 0;
-}
-
-static int only_state(void **state)
-{
-	*state = &rig_of_test;
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test_bare(post__unconnected__only_receives),
-		rig_test_bare(post__reserved__only_receives),
-		rig_test_bare(post__active_connection_pending__only_receives),
-		rig_test_bare(post__tentative_connection_pending__no_requests),
-		cmocka_unit_test_setup_teardown(post__completion_pending__only_receives, only_state,
-						no_teardown),
 		rig_test(post__connected__accepted),
 		rig_test(post__disconnect_pending__only_receives),
 		rig_test(post__disconnected__flushed_at_once),

@@ -223,6 +223,8 @@ static void post_rdma__overlapping__bytes_outside_are_right(void **state)
 	struct rig *rig = *state;
 	unsigned char before[RIG_LEN];
 
+	if (DT_TSAN) /* one thread reads the overlap while another one writes it */
+		skip();
 	memcpy(before, rig->x.p, RIG_LEN);
 	/* source [0, 10000), target [6000, 16000): undefined are [6000, 10000) and its copy */
 	post_write(&rig->a, dt_seg(&rig->x, 0, 10000), dt_rseg(&rig->x, 6000, 10000), 1, 0);
@@ -242,24 +244,6 @@ static void post_rdma__overlapping__bytes_outside_are_right(void **state)
 	expect_quiet(&rig->b);
 }
 
-/* DTO-04; with DAT_COPY=map by the kernel first, then with the memory mapped */
-static void post_rdma_write__again_and_again__placed_each_time(void **state)
-{
-	struct rig *rig = *state;
-	uint64_t round = 0;
-
-	rig_link(rig);
-	do {
-		rig->x.p[round % 1000] ^= 0x55;
-		post_write(&rig->a, dt_seg(&rig->x, 0, 1000), dt_rseg(&rig->y, 101, 1000), round,
-			   0);
-		expect_sent(&rig->a, round++, 1000);
-		assert_memory_equal(rig->y.p + 101, rig->x.p, 1000);
-	} while (copy_path_awaits_mapping(rig->a.ep));
-	dt_check_bytes(rig->y.p, 101, RIG_FILL);
-	dt_check_bytes(rig->y.p + 1101, RIG_LEN - 1101, RIG_FILL);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,7 +259,6 @@ int main(void)
 		rig_test(post_rdma_write__long_and_no_further_call__carried_out),
 		rig_test(post_rdma__within_one_buffer__moves_data),
 		rig_test(post_rdma__overlapping__bytes_outside_are_right),
-		rig_test_bare(post_rdma_write__again_and_again__placed_each_time),
 	};
 
 	quiet_begin();

@@ -133,25 +133,9 @@ static void ep__request_fails_during_disconnect__disconnected(void **state)
 	ep_lab_no_events(lab);
 }
 
-/* EP-STATE-40: both sides at once, each with messages that the other does not receive */
-static void ep_disconnect__graceful_on_both_sides__one_event_each(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	ep_lab_open(lab, DAT_EP_STATE_DISCONNECT_PENDING);
-	dt_ok(ep_send(lab->peer.ep, &lab->buf, 0, 64, 1));
-	dt_ok(dat_ep_disconnect(lab->peer.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	dt_expect_conn(lab->ep.conn, lab->ep.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	dt_expect_conn(lab->peer.conn, lab->peer.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	dt_expect_dto(lab->ep.request, lab->ep.ep, 0xd15c, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
-	dt_expect_dto(lab->peer.request, lab->peer.ep, 1, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
-	dt_stays_empty(lab->ep.conn);
-	dt_no_event(lab->peer.conn);
-}
-
 /* --- independence, destruction --- */
 
-/* EP-STATE-55: a break of one connection does not affect a second one */
+/* EP-STATE-55 DTO-103: a break of one connection does not affect a second one */
 static void ep__another_endpoint_breaks__connection_continues(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -182,7 +166,6 @@ int main(void)
 		ep_test(ep__peer_process_killed__broken),
 		ep_test(ep__peer_process_killed_during_disconnect__disconnected),
 		ep_test(ep__request_fails_during_disconnect__disconnected),
-		ep_test(ep_disconnect__graceful_on_both_sides__one_event_each),
 		ep_test(ep__another_endpoint_breaks__connection_continues),
 	};
 

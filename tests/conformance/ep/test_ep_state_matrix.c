@@ -291,7 +291,7 @@ static void check_legal(struct ep_lab *lab, size_t index)
 /*
  * Each of these tests, for its state: EP-STATE-56 EP-STATE-57 EP-STATE-58 EP-STATE-59 EP-STATE-60
  * EP-STATE-61 EP-STATE-62 EP-STATE-63 EP-STATE-64 EP-STATE-65 EP-STATE-66 EP-STATE-67 EP-GEN-05
- * EP-RESET-02 EP-RESET-04 EP-FREE-04 EP-FREE-05 EP-FREE-06 EP-FREE-07 EP-FREE-08 EP-FREE-09
+ * EP-CONNECT-37 EP-DUPCONN-08 EP-RESET-02 EP-RESET-04 EP-FREE-04 EP-FREE-05 EP-FREE-06 EP-FREE-07 EP-FREE-08 EP-FREE-09
  * EP-FREE-10 EP-FREE-11 EP-FREE-12 EP-MODIFY-15 EP-MODIFY-16 EP-MODIFY-36 EP-STATUS-10 EP-RECVQ-16
  */
 #define state_tests(name, index)                                                                   \

@@ -372,7 +372,7 @@ static void check_modify(struct dt_ep *ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM 
 	ep_check_same_config(&before, &after);
 }
 
-/* The same for both, of the endpoint that is then connected as pair 0. */
+/* Modifies srq_soft_hw and max_recv_dtos of the endpoint that is then connected as pair 0. */
 static void check_modify_refused(struct bench *bench)
 {
 	struct dt_ep *to = &bench->to[0];

@@ -85,7 +85,7 @@ static void evd__provider_event_on_full_queue__overflow_event(void **state)
 	dt_no_event(f->ia.async);
 	take_flushed(&o, 1, 3);
 	dt_no_event(o.recv);
-	/* and it continues as before */
+	/* it continues as before */
 	evd_flush(o.ep, 5);
 	take_flushed(&o, 5, 1);
 }

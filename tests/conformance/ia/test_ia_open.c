@@ -11,7 +11,9 @@
 
 /* --- instances --- */
 
-#define SPACE_MOST 20480u /* KiB: 18 MiB for the table of keys, the rest for everything else */
+/* KiB: 18 MiB for the table of keys, 1 MiB for the asynchronous events of DAT 2.0, the rest for
+ * everything else */
+#define SPACE_MOST 21504u
 
 static unsigned long address_space_kib(void)
 {

@@ -115,7 +115,7 @@ static void call_ourselves(struct dt_peer *peer, void *arg)
 {
 	(void)peer;
 	setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* the instance is open at the end */
-	unsetenv("OPENDAT_TEST_BYTES");		     /* and does not count its copies */
+	unsetenv("OPENDAT_TEST_BYTES");		     /* its copies are not counted */
 	execl(self, self, (char *)arg, (char *)NULL);
 	_exit(4);
 }

@@ -17,7 +17,7 @@
 
 #define PAGE 4096u
 #define PAGES 4u
-#define LARGE (3 * PAGE) /* a Send that the receiver may fetch */
+#define LARGE (3 * PAGE) /* a Send of several entries of a ring */
 #define FILLED 0x5a
 
 /* The memory, and the counters of its fault handler. */

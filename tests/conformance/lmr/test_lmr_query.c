@@ -235,12 +235,15 @@ static void lmr_sync__bad_segment__invalid_parameter(void **state)
 	for (size_t i = 0; i < COUNT_OF(syncs); i++) {
 		for (size_t j = 0; j < COUNT_OF(bad); j++) {
 			DAT_LMR_TRIPLET three[] = {dt_seg(&buf, 0, 8), dt_seg(&buf, 8, 8), bad[j]};
+			DAT_LMR_TRIPLET first[] = {bad[j], three[0], three[1]};
 
 			dt_fails_with(syncs[i](pair->ia.ia, &bad[j], 1), DAT_INVALID_PARAMETER,
 				      DAT_INVALID_ARG2);
 			dt_fails_with(syncs[i](pair->ia.ia, three, 3), DAT_INVALID_PARAMETER,
 				      DAT_INVALID_ARG2);
 			dt_ok(syncs[i](pair->ia.ia, three, 2));
+			dt_fails_with(syncs[i](pair->ia.ia, first, 3), DAT_INVALID_PARAMETER,
+				      DAT_INVALID_ARG2);
 		}
 		dt_fails_with(syncs[i](pair->ia.ia, NULL, 1), DAT_INVALID_PARAMETER,
 			      DAT_INVALID_ARG2);

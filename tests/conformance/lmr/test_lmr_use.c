@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What a registered region permits in transfers: privileges, refusals at the target, which break
- * the connection, and memory of every kind as source and target. test_lmr_post.c tests refusals at
+ * the connection, and memory of every kind as source and target. ../dto/test_dto_segments.c tests refusals at
  * the post.
  */
 #include "lmr_use.h"
@@ -39,7 +39,7 @@ static void post__one_local_privilege__its_uses_work(void **state)
 	dt_buf_free(&remote);
 }
 
-/* LMR-CREATE-39 LMR-CREATE-30 LMR-CREATE-31: the same for a message that the receiver fetches */
+/* LMR-CREATE-39 LMR-CREATE-30 LMR-CREATE-31: the same for a message of many entries */
 static void post_send__long_with_one_local_privilege__arrives(void **state)
 {
 	const unsigned privs[] = {DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_MEM_PRIV_LOCAL_WRITE_FLAG};
@@ -178,50 +178,6 @@ static void post_rdma__without_the_remote_privilege__refused_and_broken(void **s
 	dt_buf_free(&writes);
 }
 
-/* LMR-USE-07 PZ-CREATE-04 DTO-93 DTO-94 */
-static void post_rdma__context_of_another_zone__refused_and_broken(void **state)
-{
-	struct dt_pair *pair = *state;
-	struct dt_buf local, foreign;
-	DAT_PZ_HANDLE other;
-
-	dt_ok(dat_pz_create(pair->ia.ia, &other));
-	create(pair, &local, CONF_LOCAL);
-	dt_buf_create(&pair->ia, other, &foreign, PAGE, DAT_MEM_PRIV_ALL_FLAG);
-	check_write_refused(pair, &local, dt_rseg(&foreign, 0, 64), &foreign);
-	check_read_refused(pair, &local, dt_rseg(&foreign, 0, 64));
-	dt_buf_free(&local);
-	dt_buf_free(&foreign);
-	dt_ok(dat_pz_free(other));
-}
-
-/* LMR-CREATE-50 DTO-90 DTO-91 DTO-94 */
-static void post_rdma__outside_the_range_or_wrong_context__refused_and_broken(void **state)
-{
-	struct dt_pair *pair = *state;
-	unsigned char *p = dt_mem_alloc(3 * PAGE);
-	struct dt_buf local, around, target;
-
-	create(pair, &local, CONF_LOCAL);
-	dt_lmr_create(&pair->ia, pair->ia.pz, p + 100, PAGE, DAT_MEM_PRIV_ALL_FLAG, &target);
-	around = (struct dt_buf){.p = p, .len = 3 * PAGE};
-	DAT_RMR_TRIPLET bad[] = {
-		dt_rseg(&target, PAGE, 1), dt_rseg(&target, PAGE - 1, 2), dt_rseg(&target, 0, 1),
-		dt_rseg(&target, 0, 64),   dt_rseg(&target, 0, 64),
-	};
-
-	bad[2].target_address -= 1;
-	bad[3].rmr_context ^= 0x80000000u;
-	bad[4].rmr_context = 0;
-	for (size_t i = 0; i < COUNT_OF(bad); i++) {
-		check_write_refused(pair, &local, bad[i], &around);
-		check_read_refused(pair, &local, bad[i]);
-	}
-	dt_buf_free(&target);
-	dt_buf_free(&local);
-	dt_mem_free(p, 3 * PAGE);
-}
-
 /* --- kinds of memory --- */
 
 static void check_round_trip(struct dt_pair *pair, unsigned char *p, size_t len)
@@ -290,67 +246,7 @@ static void lmr_create__so_virtual__moves_data(void **state)
 	dt_mem_free(p, PAGE);
 }
 
-#define WATCH_LEN (64 * PAGE)
-#define WATCH_ROUNDS 200
-
-struct watch {
-	const unsigned char *p;
-	atomic_int seen; /* the last round that was complete when its last byte had arrived */
-	atomic_int torn;
-};
-
-/* A consumer that polls its memory. The thread sanitizer reports that as a race. */
-__attribute__((no_sanitize("thread"))) static void *watch_last_byte(void *arg)
-{
-	struct watch *watch = arg;
-	const volatile unsigned char *p = watch->p;
-
-	for (int round = 1; round <= WATCH_ROUNDS; round++) {
-		while (p[WATCH_LEN - 1] != round)
-			;
-		atomic_thread_fence(memory_order_acquire);
-		for (size_t i = 0; i < WATCH_LEN; i++)
-			if (p[i] != round)
-				atomic_store(&watch->torn, 1);
-		atomic_store(&watch->seen, round);
-	}
-	return NULL;
-}
-
-static bool has_seen(void *arg)
-{
-	const int *round = ((void **)arg)[1];
-
-	return atomic_load(&((struct watch *)((void **)arg)[0])->seen) == *round;
-}
-
-/* LMR-CREATE-19 EP-RDMAW-44 COMPAT-01 */
-static void post_rdma_write__target_polls_its_last_byte__all_others_are_there(void **state)
-{
-	struct dt_pair *pair = *state;
-	struct dt_buf from, to;
-	struct watch watch = {.seen = 0};
-	pthread_t thread;
-
-	dt_buf_create(&pair->ia, pair->ia.pz, &from, WATCH_LEN, CONF_LOCAL);
-	dt_buf_create(&pair->ia, pair->ia.pz, &to, WATCH_LEN, DAT_MEM_PRIV_ALL_FLAG);
-	dt_map(&pair->a, dt_seg(&from, 0, 1), dt_rseg(&to, 0, 1));
-	watch.p = to.p;
-	assert_int_equal(pthread_create(&thread, NULL, watch_last_byte, &watch), 0);
-	for (int round = 1; round <= WATCH_ROUNDS; round++) {
-		void *until[] = {&watch, &round};
-
-		memset(from.p, round, WATCH_LEN);
-		conf_write(pair, dt_seg(&from, 0, WATCH_LEN), dt_rseg(&to, 0, WATCH_LEN));
-		dt_until(has_seen, until);
-	}
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(atomic_load(&watch.torn), 0);
-	dt_buf_free(&from);
-	dt_buf_free(&to);
-}
-
-/* LMR-CREATE-52 */
+/* LMR-CREATE-52 COMPAT-14 */
 static void lmr_create__overlapping_regions__work_on_their_own(void **state)
 {
 	struct dt_pair *pair = *state;
@@ -461,11 +357,8 @@ int main(void)
 		dt_pair_test(lmr_free__mapped_by_the_peer__mapping_ends),
 		dt_pair_test(post_rdma__one_remote_privilege__its_use_works),
 		dt_pair_test(post_rdma__without_the_remote_privilege__refused_and_broken),
-		dt_pair_test(post_rdma__context_of_another_zone__refused_and_broken),
-		dt_pair_test(post_rdma__outside_the_range_or_wrong_context__refused_and_broken),
 		dt_pair_test(lmr_create__heap_stack_static_and_file_memory__moves_data),
 		dt_pair_test(lmr_create__so_virtual__moves_data),
-		dt_pair_test(post_rdma_write__target_polls_its_last_byte__all_others_are_there),
 		dt_pair_test(lmr_create__overlapping_regions__work_on_their_own),
 		dt_pair_test(lmr_create__keys_after_disconnect_and_free__still_good),
 		cmocka_unit_test(

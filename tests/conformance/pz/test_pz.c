@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Protection zones: creation, use by other objects, release and query. test_lmr_use.c and
- * test_lmr_post.c test zones in transfers.
+ * ../dto/test_dto_segments.c test zones in transfers.
  */
 #include "conf.h"
 

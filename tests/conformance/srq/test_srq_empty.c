@@ -122,7 +122,7 @@ static void srq__others_flood_later__quiet_one_served_within_n(void **state)
 		served += next_served(bench) == quiet;
 	}
 	assert_int_equal(served, 1);
-	/* and so each of the others */
+	/* each of the others likewise */
 	for (unsigned n = 0; n < 2 * (SRQ_PAIRS - 1); n++) {
 		bench_give(bench, n);
 		served += next_served(bench) == 7;

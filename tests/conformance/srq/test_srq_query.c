@@ -219,7 +219,7 @@ static void srq_resize__about_the_low_watermark__only_below_refused(void **state
 	assert_int_equal(srq_query(bench->srq).low_watermark, 8);
 	bench_send(bench, 0, 2);
 	bench_receive(bench, 0, 2);
-	dt_no_event(bench->ia.async); /* and not armed by that */
+	dt_no_event(bench->ia.async); /* the resize has not armed it */
 }
 
 /* SRQ-RESIZE-11: nor disarmed */

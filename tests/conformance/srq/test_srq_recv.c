@@ -317,7 +317,7 @@ static void srq_post_recv__region_of_another_zone__protection_violation(void **s
 	bench_give(bench, 500);
 	seg = dt_seg(&other, 0, 8);
 	refused(bench, DT_ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE), 1, &seg);
-	/* and the EP's own requests follow the EP's zone */
+	/* the EP's own requests follow the EP's zone */
 	if (ep_pz == pz) {
 		dt_ok(dat_ep_post_send(bench->to[0].ep, 1, &seg, dt_cookie(1), 0));
 		seg = dt_seg(&bench->y, 0, 8);

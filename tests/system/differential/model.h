@@ -46,7 +46,7 @@ struct model {
 	/* endpoints whose messages for that side waited at the last settle, or were sent since */
 	unsigned senders[SIDES];
 	bool is_ending[EPS]; /* the connection ends before the next settle */
-	bool is_racy[EPS];   /* and what is posted may be done before that, or not */
+	bool is_racy[EPS];   /* what is posted may be done before that, or not */
 	bool may_hide;	     /* all that waits for a Receive now will be flushed */
 };
 
@@ -57,7 +57,7 @@ int model_number(const struct model *model, const struct step *step);
 struct settle *model_now(struct model *model);
 void model_count(struct model *model, int side, int ep, enum stream stream);
 
-bool model_is_connected(const struct model *model, int ep);	  /* and at neither end draining */
+bool model_is_connected(const struct model *model, int ep);	  /* at neither end draining */
 bool model_has_room(const struct model *model, int side, int ep); /* for a request */
 bool model_has_recv_room(const struct model *model, int side, int ep);
 uint32_t model_waiting(const struct model *model, int side, int ep); /* bytes that wait */

@@ -12,7 +12,7 @@
 #define TRACE_LEN (1u << 18)
 #define EVENTS 256		     /* between two settle steps, at most */
 #define SLOTS (QUEUE + 2)	     /* of local memory of an endpoint: requests, or Receives */
-#define COOKIE_SRQ UINT64_C(0x10000) /* and the slot of the shared queue */
+#define COOKIE_SRQ UINT64_C(0x10000) /* plus the slot of the shared queue */
 
 /* What both processes and their parent share. */
 struct shared {

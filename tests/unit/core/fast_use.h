@@ -10,8 +10,9 @@
 #include <time.h>
 
 #include "core/ep/ep_fast.h"
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 #include "mock.h"
+#include "core/ep/ep_state.h"
 
 #define COOKIE(n) (0xfedcba9800000000u + ((uint64_t)(n) << 60) + (n))
 #define OTHER_LENGTH 5
@@ -125,8 +126,8 @@ static inline DAT_RETURN dequeue(DAT_EVENT *event, enum transport_poll (*poll)(s
 
 static inline bool give(struct core_dequeue *to, struct core_evd *of, uint64_t cookie, DAT_VLEN len)
 {
-	return core_evd_deliver_dto(of, to, (DAT_HANDLE)ep->cell, (DAT_DTO_COOKIE){.as_64 = cookie},
-				    len);
+	return core_evd_deliver_dto(of, to, (DAT_HANDLE)ep->cell, CORE_DONE(CORE_OP_SEND),
+				    (DAT_DTO_COOKIE){.as_64 = cookie}, len);
 }
 
 static struct core_handle *held;

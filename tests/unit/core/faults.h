@@ -25,7 +25,7 @@ void faults_clear(void); /* stops all faults */
  * returns DAT_INSUFFICIENT_RESOURCES and leaks nothing. Then calls `undo`.
  */
 void faults_each(DAT_RETURN (*make)(void), void (*undo)(void));
-/* The same for a call that changes an object. Calls `check` after each failure. */
+/* faults_each for a call that changes an object. Calls `check` after each failure. */
 void faults_each_unchanged(DAT_RETURN (*change)(void), void (*check)(void));
 
 #endif

@@ -95,28 +95,6 @@ static void req_done__suppressed__only_failures_are_raised(void **state)
 	expect(fixture, 2, DAT_DTO_ERR_TRANSPORT);
 }
 
-/* DTO-111 DTO-114 EP-SEND-32 EP-SEND-34: the queue holds max_request_dtos requests, and a
- * completion frees a slot. */
-static void post__queue_full__refused_until_a_completion(void **state)
-{
-	struct fixture *fixture = *state;
-	DAT_DTO_COOKIE user = {.as_64 = 99};
-	struct core_req *first = NULL;
-	DAT_EP_PARAM param;
-
-	assert_int_equal(core_ep_query(fixture->handle, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
-	for (DAT_COUNT i = 0; i < param.ep_attr.max_request_dtos; i++) {
-		struct core_req *req = post(fixture, (uint64_t)i, DAT_COMPLETION_DEFAULT_FLAG);
-
-		first = first ? first : req;
-	}
-	assert_int_equal(mock_code(core_ep_post_send(fixture->handle, 0, NULL, user, 0)),
-			 DAT_INSUFFICIENT_RESOURCES);
-	done(fixture, first, DAT_DTO_SUCCESS);
-	expect(fixture, 0, DAT_DTO_SUCCESS);
-	assert_int_equal(core_ep_post_send(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
-}
-
 static struct core_req *oldest;
 static DAT_EP_HANDLE to_free;
 
@@ -283,44 +261,6 @@ static void post__queue_full_and_endpoint_freed_meanwhile__invalid_handle(void *
 			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
 }
 
-/* EP-STATE-53 EP-STATE-73 EP-DISC-21 EP-DISC-22: on one EVD the completions come first, then the
- * flushes, then the event. */
-static void ended__work_posted__flushed_before_the_event(void **state)
-{
-	struct fixture *fixture = *state;
-	DAT_DTO_COOKIE user = {.as_64 = 7};
-	struct core_req *second;
-
-	(void)post(fixture, 1, DAT_COMPLETION_DEFAULT_FLAG);
-	second = post(fixture, 2, DAT_COMPLETION_DEFAULT_FLAG);
-	assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
-	done(fixture, second, DAT_DTO_SUCCESS);
-	assert_int_equal(core_ep_disconnect(fixture->handle, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
-	expect(fixture, 1, DAT_DTO_ERR_FLUSHED);
-	expect(fixture, 2, DAT_DTO_ERR_FLUSHED); /* no success after a failure: EP-DISC-12 */
-	expect(fixture, 7, DAT_DTO_ERR_FLUSHED);
-	assert_int_equal(mock_event(fixture->ia.evd).event_number,
-			 DAT_CONNECTION_EVENT_DISCONNECTED);
-	mock_no_event(fixture->ia.evd);
-}
-
-/* EP-STATE-80: losing the connection during a graceful disconnect is not reported as BROKEN. */
-static void ended__broken_in_disconnect_pending__disconnected(void **state)
-{
-	struct fixture *fixture = *state;
-	DAT_EP_STATE ep_state;
-
-	assert_int_equal(core_ep_disconnect(fixture->handle, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
-	assert_int_equal(core_ep_get_status(fixture->handle, &ep_state, NULL, NULL), DAT_SUCCESS);
-	assert_int_equal(ep_state, DAT_EP_STATE_DISCONNECT_PENDING);
-	core_lock_acquire(&fixture->ep->cell->lock);
-	core_ep_ended(fixture->ep, DAT_CONNECTION_EVENT_BROKEN);
-	core_ep_leave(fixture->ep);
-	assert_int_equal(mock_event(fixture->ia.evd).event_number,
-			 DAT_CONNECTION_EVENT_DISCONNECTED);
-	mock_no_event(fixture->ia.evd);
-}
-
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -328,7 +268,6 @@ int main(void)
 		T(req_done__reverse_order__posting_order),
 		T(req_done__success_after_failure__flushed),
 		T(req_done__suppressed__only_failures_are_raised),
-		T(post__queue_full__refused_until_a_completion),
 		T(post__queue_full_of_completed_requests__succeeds),
 		T(recv_query__message_has_arrived__not_counted),
 		T(set_watermark__message_has_arrived__not_counted),
@@ -336,8 +275,6 @@ int main(void)
 		T(post__queue_full_and_endpoint_freed_meanwhile__invalid_handle),
 		T(bind__queue_full_of_completed_requests__succeeds),
 		T(bind__queue_full_and_endpoint_freed_meanwhile__invalid_handle),
-		T(ended__work_posted__flushed_before_the_event),
-		T(ended__broken_in_disconnect_pending__disconnected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

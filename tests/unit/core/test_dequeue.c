@@ -7,6 +7,7 @@
 #include "core/event/cno.h"
 #include "core/event/evd.h"
 #include "dequeue_use.h"
+#include "core/ep/ep_state.h"
 
 static DAT_CNO_HANDLE cno;
 

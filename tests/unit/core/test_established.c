@@ -4,7 +4,7 @@
 
 #include <sys/socket.h>
 
-#include "core/conn/conn.h"
+#include "core/conn/ep_conn.h"
 
 #define LIMIT CORE_PRIVATE_MAX /* more than max_private_data_size of the mock */
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_evd_wait on an EVD that another thread changes while the wait polls for the first time. */
+/* dat_evd_wait while the transport is driven: the EVD changes, or the thread is cancelled. */
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include "mock_use.h"
 
 #define THRESHOLD 2
@@ -33,9 +37,39 @@ static void evd_wait__resized_below_the_threshold__refused(void **state)
 			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3);
 }
 
+static void *wait_for_ever(void *arg)
+{
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	(void)core_evd_wait(ia.evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+	return arg;
+}
+
+/* EVD-WAIT-39: a waiter that never sleeps, because it finds work at each poll */
+static void evd_wait__never_sleeps__can_be_cancelled(void **state)
+{
+	pthread_t waiter;
+	DAT_EVENT event;
+
+	(void)state;
+	mock.progress_finds = 1;
+	alarm(60); /* a failure would hang */
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_ever, NULL), 0);
+	while (mock.progresses < 100)
+		sched_yield();
+	assert_int_equal(pthread_cancel(waiter), 0);
+	assert_int_equal(pthread_join(waiter, NULL), 0);
+	alarm(0);
+	mock.progress_finds = 0;
+	assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_QUEUE_EMPTY); /* no waiter is left */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(evd_wait__never_sleeps__can_be_cancelled, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(evd_wait__resized_below_the_threshold__refused,
 						setup, teardown),
 	};

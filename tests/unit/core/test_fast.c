@@ -4,7 +4,7 @@
  * and the cases in which poll is not called.
  */
 #include "core/ep/ep_fast.h"
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 #include "fast_use.h"
 
 /* --- results of poll --- */

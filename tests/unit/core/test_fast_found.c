@@ -4,15 +4,8 @@
  * to the caller, all others go into queues.
  */
 #include "core/ep/ep_fast.h"
-#include "core/event/evd.h"
+#include "core/event/evd_queue.h"
 #include "fast_use.h"
-
-static void post_recv(uint64_t cookie)
-{
-	DAT_DTO_COOKIE user = {.as_64 = cookie};
-
-	assert_int_equal(core_ep_post_recv(handle, 0, NULL, user, 0), DAT_SUCCESS);
-}
 
 /* Takes an event that is already in the queue, without a poll. */
 static void expect_queued(DAT_EVD_HANDLE from, uint64_t cookie, DAT_VLEN len)
@@ -183,174 +176,6 @@ static void give__polled_evd_full__refused(void **state)
 	assert_int_equal(evd->head, evd->tail);
 }
 
-/* --- requests and Receives --- */
-
-static bool request_done(struct core_dequeue *found)
-{
-	struct core_req *req = core_req_at(&ep->req, ep->req.head);
-
-	assert_non_null(core_handle_enter_fast(handle, DAT_HANDLE_TYPE_EP));
-	assert_false(core_req_is_next_done(ep));
-	req->len = 21;
-	if (!core_req_done_fast(ep->cell, ep, req, found)) {
-		core_lock_leave(&ep->cell->lock);
-		return false;
-	}
-	core_lock_leave(&ep->cell->lock);
-	return true;
-}
-
-static bool receive_done(struct core_dequeue *found)
-{
-	bool is_done;
-
-	assert_non_null(core_handle_enter_fast(handle, DAT_HANDLE_TYPE_EP));
-	assert_true(core_recv_is_posted(ep));
-	is_done = core_recv_done_fast(ep->cell, ep, core_recv_oldest(ep), 31, found);
-	core_lock_leave(&ep->cell->lock);
-	return is_done;
-}
-
-static enum transport_poll poll_request_then_receive(struct core_evd *polled, DAT_EVENT *event)
-{
-	struct core_dequeue found = {.cell = polled->cell, .event = event};
-
-	assert_true(request_done(&found));
-	assert_true(receive_done(&found));
-	assert_int_equal(ep->req.head, ep->req.tail);
-	assert_int_equal(ep->recv.head, ep->recv.tail);
-	assert_false(core_recv_is_posted(ep));
-	return TRANSPORT_POLL_FOUND;
-}
-
-static void done_fast__found_by_a_dequeue__each_to_its_evd(void **state)
-{
-	DAT_EVENT event;
-
-	(void)state;
-	post_send(COOKIE(1));
-	post_recv(COOKIE(2));
-	assert_int_equal(dequeue(&event, poll_request_then_receive), DAT_SUCCESS);
-	expect_completion(&event, ia.evd, COOKIE(1), 21);
-	expect_queued(other_handle, COOKIE(2), 31);
-}
-
-static void done_fast__no_dequeue__queued(void **state)
-{
-	(void)state;
-	post_send(COOKIE(1));
-	post_recv(COOKIE(2));
-	assert_true(request_done(NULL));
-	assert_true(receive_done(NULL));
-	expect_queued(ia.evd, COOKIE(1), 21);
-	expect_queued(other_handle, COOKIE(2), 31);
-}
-
-/* A completion that no dequeue found triggers the CNO. */
-static void done_fast__no_dequeue_and_a_cno__triggered(void **state)
-{
-	DAT_OS_WAIT_PROXY_AGENT proxy = {NULL, NULL};
-	DAT_EVD_HANDLE named;
-	DAT_CNO_HANDLE cno;
-
-	(void)state;
-	assert_int_equal(core_cno_create(ia.ia, proxy, &cno), DAT_SUCCESS);
-	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
-	post_send(COOKIE(1));
-	assert_true(request_done(NULL));
-	assert_int_equal(core_cno_wait(cno, 0, &named), DAT_SUCCESS);
-	assert_ptr_equal(named, ia.evd);
-}
-
-static enum transport_poll poll_both_refused(struct core_evd *polled, DAT_EVENT *event)
-{
-	struct core_dequeue found = {.cell = polled->cell, .event = event, .is_filled = true};
-	uint64_t tail = polled->tail;
-
-	polled->tail = polled->head + polled->capacity;
-	assert_false(request_done(&found));
-	polled->tail = tail;
-	assert_int_equal(ep->req.head + 1, ep->req.tail);
-	core_handle_set_slow(other->cell, CORE_EVD_SLOW_CNO);
-	assert_false(receive_done(&found));
-	core_handle_clear_slow(other->cell, CORE_EVD_SLOW_CNO);
-	assert_int_equal(ep->recv.head + 1, ep->recv.tail);
-	return TRANSPORT_POLL_EMPTY;
-}
-
-/* DTO-06: the request and the Receive stay posted, and complete later. */
-static void done_fast__evd_refuses__nothing_changed(void **state)
-{
-	DAT_EVENT event;
-
-	(void)state;
-	post_send(COOKIE(1));
-	post_recv(COOKIE(2));
-	assert_int_equal(dequeue(&event, poll_both_refused), DAT_QUEUE_EMPTY);
-	assert_int_equal(dequeue(&event, poll_request_then_receive), DAT_SUCCESS);
-	expect_completion(&event, ia.evd, COOKIE(1), 21);
-	expect_queued(other_handle, COOKIE(2), 31);
-}
-
-static enum transport_poll poll_suppressed(struct core_evd *polled, DAT_EVENT *event)
-{
-	struct core_dequeue found = {.cell = polled->cell, .event = event};
-	uint64_t head = ep->req.head;
-
-	assert_true(request_done(&found));
-	assert_false(found.is_filled);
-	assert_int_equal(ep->req.head, head + 1);
-	return TRANSPORT_POLL_EMPTY;
-}
-
-/* DTO-13 DTO-111 DTO-114: with and without a dequeue. */
-static void done_fast__suppressed__no_event_and_slot_free(void **state)
-{
-	DAT_DTO_COOKIE user = {.as_64 = 99};
-	DAT_EVENT event;
-
-	(void)state;
-	for (uint32_t i = 0; i < ep->req.capacity; i++)
-		post_send_flags(i, DAT_COMPLETION_SUPPRESS_FLAG);
-	assert_int_equal(mock_code(core_ep_post_send(handle, 0, NULL, user, 0)),
-			 DAT_INSUFFICIENT_RESOURCES);
-	assert_int_equal(dequeue(&event, poll_suppressed), DAT_QUEUE_EMPTY);
-	expect_untouched(&event);
-	post_send(COOKIE(1));
-	assert_int_equal(mock_code(core_ep_post_send(handle, 0, NULL, user, 0)),
-			 DAT_INSUFFICIENT_RESOURCES);
-	for (uint32_t i = 1; i < ep->req.capacity; i++)
-		assert_true(request_done(NULL));
-	mock_no_event(ia.evd);
-	assert_true(request_done(NULL));
-	expect_queued(ia.evd, COOKIE(1), 21);
-}
-
-/* DTO-37 */
-static void req_is_next_done__each_case__true_if_second_oldest_done(void **state)
-{
-	DAT_EVENT event;
-
-	(void)state;
-	assert_false(core_req_is_next_done(ep));
-	for (uint64_t i = 0; i < 3; i++) {
-		post_send(COOKIE(i));
-		assert_false(core_req_is_next_done(ep));
-	}
-	core_req_done(ep, core_req_at(&ep->req, ep->req.head + 2), DAT_DTO_SUCCESS, 0);
-	assert_false(core_req_is_next_done(ep));
-	core_req_done(ep, core_req_at(&ep->req, ep->req.head + 1), DAT_DTO_SUCCESS, 0);
-	assert_true(core_req_is_next_done(ep));
-	core_req_done(ep, core_req_at(&ep->req, ep->req.head), DAT_DTO_SUCCESS, 0);
-	assert_false(core_req_is_next_done(ep));
-	for (uint64_t i = 0; i < 3; i++)
-		assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_SUCCESS);
-	/* the slot after the newest request is free and is ignored */
-	post_send(COOKIE(3));
-	core_req_at(&ep->req, ep->req.tail)->is_done = true;
-	assert_false(core_req_is_next_done(ep));
-}
-
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -361,12 +186,6 @@ int main(void)
 		T(give__other_evd_locked_by_another_thread__refused),
 		T(give__other_evd_full__refused),
 		T(give__polled_evd_full__refused),
-		T(done_fast__found_by_a_dequeue__each_to_its_evd),
-		T(done_fast__no_dequeue__queued),
-		T(done_fast__no_dequeue_and_a_cno__triggered),
-		T(done_fast__evd_refuses__nothing_changed),
-		T(done_fast__suppressed__no_event_and_slot_free),
-		T(req_is_next_done__each_case__true_if_second_oldest_done),
 	};
 
 	return cmocka_run_group_tests_name("core fast found", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * As test_faults.c, for the calls that resize or modify, and for shared receive queues, memory
  * windows and CNOs. A failed call must leave existing objects unchanged.
  */
-#include "core/event/cno.h"
+#include "core/event/cno_trigger.h"
 #include "faults.h"
 #include "mock.h"
 

@@ -209,7 +209,7 @@ static void revoke__used_a_few_times__no_barrier(void **state)
 	barriers = 0;
 	core_mem_revoke(stage->mem, stage->lmr);
 	publish();
-	use_times(CORE_PINS_LIGHT_AFTER - 1);
+	use_times(CORE_FENCE_AFTER_PINS - 1);
 	core_mem_revoke(stage->mem, stage->lmr);
 	assert_int_equal(barriers, 0);
 }
@@ -223,7 +223,7 @@ static void revoke__used_often__one_barrier(void **state)
 	if (!core_fence_is_supported(CORE_FENCE_PROCESS))
 		skip(); /* a kernel or a sandbox without membarrier */
 	barriers = 0;
-	use_times(CORE_PINS_LIGHT_AFTER);
+	use_times(CORE_FENCE_AFTER_PINS);
 	core_mem_revoke(stage->mem, slot);
 	assert_int_equal(barriers, 1);
 	stage->segment.lmr_context = core_mem_publish(stage->mem, slot);
@@ -250,7 +250,7 @@ static void await_revoker(void)
 	}
 }
 
-/* Removes a pin for which the revoker must have waited, */
+/* Removes a pin for which the revoker must have waited. */
 static void put_pinned(struct core_lmr *lmr)
 {
 	if (atomic_load(&stage->is_revoked))
@@ -258,7 +258,7 @@ static void put_pinned(struct core_lmr *lmr)
 	core_mem_put(lmr);
 }
 
-/* and the last one. A revoker that does not wait for it gets the time to return. */
+/* Releases the last one. A revoker that does not wait for it gets the time to return. */
 static void put_last(struct core_lmr *lmr)
 {
 	for (unsigned i = 0; i < YIELDS && !atomic_load(&stage->is_revoked); i++)
@@ -322,7 +322,7 @@ static void *pin_twice(void *unused)
 static void revoke__pinned_twice_lightly__waits_for_the_first(void **state)
 {
 	(void)state;
-	use_times(CORE_PINS_LIGHT_AFTER);
+	use_times(CORE_FENCE_AFTER_PINS);
 	revoke_while(pin_twice);
 }
 
@@ -351,7 +351,7 @@ static void revoke__pinned_by_the_fast_path__waits_for_it(void **state)
 	(void)state;
 	if (!core_fence_is_supported(CORE_FENCE_PROCESS))
 		skip();
-	use_times(CORE_PINS_LIGHT_AFTER);
+	use_times(CORE_FENCE_AFTER_PINS);
 	revoke_while(pin_lightly);
 }
 
@@ -370,7 +370,7 @@ static void pin_one__no_light_pins_or_no_set__refused(void **state)
 	(void)state;
 	if (!core_fence_is_supported(CORE_FENCE_PROCESS))
 		skip();
-	use_times(CORE_PINS_LIGHT_AFTER - 1);
+	use_times(CORE_FENCE_AFTER_PINS - 1);
 	assert_null(get_one(stage->segment.lmr_context));
 	use_times(1);
 	assert_non_null(get_one(stage->segment.lmr_context));

@@ -166,7 +166,7 @@ static void answers__known_values__as_written_down(void **state)
 	accept.data[0] = 'x';
 	assert_int_equal(cm_put_accept(&accept, bytes), sizeof(confirm));
 	assert_memory_equal(bytes, confirm, sizeof(confirm));
-	assert_int_equal(cm_put_reject(CM_REASON_NOT_HERE, bytes), sizeof(reject));
+	assert_int_equal(cm_put_reject(CM_REASON_NOT_HERE, NULL, 0, bytes), sizeof(reject));
 	assert_memory_equal(bytes, reject, sizeof(reject));
 }
 
@@ -242,7 +242,7 @@ static void answers__come_back__and_others_do_not(void **state)
 	bytes[0]++; /* of another kind */
 	assert_int_equal(cm_get_accept(bytes, size, &in), 0);
 	for (unsigned reason = CM_REASON_CONSUMER; reason <= CM_REASON_MORE; reason++) {
-		size = cm_put_reject((enum cm_reason)reason, bytes);
+		size = cm_put_reject((enum cm_reason)reason, NULL, 0, bytes);
 		assert_int_equal(cm_get_reject(bytes, size), reason);
 		assert_int_equal(cm_get_reject(bytes, size - 1), 0);
 	}

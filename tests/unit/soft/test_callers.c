@@ -12,19 +12,11 @@
 
 #include "../soft_iwarp/frozen_clock.h"
 #include "soft/callers.h"
-#include "soft/closer.h"
 
 #define LIMIT 64u
 #define HALF (LIMIT / 2)
 #define START_NS UINT64_C(1000000000)
 #define SILENT_NS UINT64_C(100000000)
-
-static uint32_t closing; /* descriptors */
-
-uint32_t soft_closer_count(void)
-{
-	return closing;
-}
 
 static struct soft_callers callers, others;
 static struct soft_caller caller[LIMIT];
@@ -51,12 +43,11 @@ static int open_callers(void **state)
 	struct rlimit low;
 
 	(void)state;
-	closing = 0;
 	dying = NULL;
 	atomic_store(&frozen_ns, START_NS);
 	callers = others = (struct soft_callers){.listeners = 0};
-	soft_callers_init(&callers, 1);
-	soft_callers_init(&others, 1);
+	soft_callers_init(&callers);
+	soft_callers_init(&others);
 	for (unsigned i = 0; i < LIMIT; i++)
 		caller[i] = (struct soft_caller){.conn = &caller[i]};
 	soft_callers_listen(&callers);
@@ -94,11 +85,6 @@ static void callers__each_kind__half_of_the_limit(void **state)
 	expect_room(HALF, SOFT_CALLER_SILENT);
 	expect_room(HALF, SOFT_CALLER_OFFERED);
 	expect_room(HALF, SOFT_CALLER_REFUSED);
-	closing = 5; /* not closed yet */
-	expect_room(HALF - 5, SOFT_CALLER_SILENT);
-	callers.cost = 2;
-	closing = 0;
-	expect_room(HALF / 2, SOFT_CALLER_SILENT);
 }
 
 /* IWCM-70 */

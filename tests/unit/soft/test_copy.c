@@ -8,15 +8,9 @@
 
 #include "copies.h"
 
-#ifdef __SSE2__
-#define STREAM_COUNTS 1
-#else
-#define STREAM_COUNTS 0
-#endif
-
 static int fetch(void *dst, const void *src, size_t len)
 {
-	return soft_copy_from_consumer(dst, src, len, NULL);
+	return soft_copy_from_consumer(dst, src, len);
 }
 
 static int fetch_by_library(void *dst, const void *src, size_t len)
@@ -24,7 +18,7 @@ static int fetch_by_library(void *dst, const void *src, size_t len)
 	int rc;
 
 	soft_is_library_thread = true;
-	rc = soft_copy_from_consumer(dst, src, len, NULL);
+	rc = soft_copy_from_consumer(dst, src, len);
 	soft_is_library_thread = false;
 	return rc;
 }
@@ -145,26 +139,6 @@ static void *check_library_thread(void *argument)
 	check_faults(soft_copy_to_consumer);
 	check_faults(fetch);
 	return NULL;
-}
-
-/* A long copy by a thread of the consumer may go past the cache (stream.h), and is counted. */
-static void fetch__long_copy__same_bytes_in_either_thread(void **state)
-{
-	static uint8_t source[3 * SOFT_STREAM_MIN], target[sizeof(source)];
-	struct soft_stream stream = {0};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(source); i++)
-		source[i] = (uint8_t)(i * 7 + i / 251);
-	for (unsigned i = 0; i < 2; i++) {
-		memset(target, 0, sizeof(target));
-		soft_is_library_thread = i == 0;
-		assert_int_equal(soft_copy_from_consumer(target, source, sizeof(source), &stream),
-				 0);
-		soft_is_library_thread = false;
-		assert_memory_equal(target, source, sizeof(source));
-		assert_int_equal(stream.copies, STREAM_COUNTS ? i : 0);
-	}
 }
 
 /* LMR-USE-14: a thread of the library must not fault; the flag is set in that thread only. */
@@ -390,7 +364,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copy__every_alignment_and_length__exact),
 		cmocka_unit_test(copy__memory_gone__efault),
-		cmocka_unit_test(fetch__long_copy__same_bytes_in_either_thread),
 		cmocka_unit_test(place_and_fetch__thread_of_the_library__efault),
 		cmocka_unit_test(copy_safe__file_truncated__efault),
 		cmocka_unit_test(copy__length_that_wraps__efault),

@@ -38,39 +38,15 @@ static unsigned moved;
 
 bool soft_mark_move(struct soft_mark *mark, uint64_t *used_ns)
 {
-	bool is_same = mark->at.id == 7 && !has_slept;
+	bool is_same = mark->id == 7 && !has_slept;
 
 	assert_ptr_equal(mark, &driven.mark);
 	*used_ns = cpu - marked;
 	marked = cpu;
 	has_slept = false;
-	mark->at.id = 7;
+	mark->id = 7;
 	moved++;
 	return is_same;
-}
-
-/* What the kernel would tell of the thread that polls. */
-static bool is_preempted;
-static unsigned asked, stored;
-
-void soft_poller_store(struct soft_poller *poller)
-{
-	assert_ptr_equal(poller, &driven.poller);
-	poller->id = 7;
-	stored++;
-}
-
-void soft_poller_clear(struct soft_poller *poller)
-{
-	poller->id = 0;
-}
-
-bool soft_poller_is_preempted(const struct soft_poller *poller, uint64_t most_ns)
-{
-	assert_ptr_equal(poller, &driven.poller);
-	assert_int_equal(most_ns, MS);
-	asked++;
-	return is_preempted && poller->id;
 }
 
 /* The thread computes for so long. */
@@ -109,9 +85,6 @@ static int setup(void **state)
 	share = 100;
 	has_slept = false;
 	moved = 0;
-	is_preempted = false;
-	asked = 0;
-	stored = 0;
 	assert_false(check());
 	return 0;
 }
@@ -159,7 +132,6 @@ static void driven__polls_all_the_time__is_driven(void **state)
 		for (uint64_t us = 0; us < 20000; us += gaps[i])
 			assert_true(check_after(gaps[i], gaps[i] * US) || us + gaps[i] < 2 * POLLS);
 	}
-	assert_int_equal(asked, 0);
 }
 
 /* The service thread comes late, because it has no processor. */
@@ -179,33 +151,6 @@ static void driven__pauses_for_a_moment__is_still_driven(void **state)
 	assert_true(check_after(50000, MS));
 	assert_true(check_after(0, MS));
 	assert_true(check_after(50000, 3 * MS));
-	assert_int_equal(asked, 0);
-}
-
-/* It has no processor for longer, and the kernel says so. */
-static void driven__has_no_processor__is_still_driven(void **state)
-{
-	(void)state;
-	assert_true(check_after(50000, MS));
-	is_preempted = true;
-	for (unsigned i = 0; i < 90; i++)
-		assert_true(check_after(0, MS));
-	assert_in_range(asked, 88, 90);
-	assert_true(check_after(50000, MS));
-	assert_true(check_after(0, 50u * MS));
-	is_preempted = false;
-	assert_false(check_after(0, MS));
-}
-
-/* COMPAT-46: it is not waited for without a limit. */
-static void driven__has_no_processor_for_long__is_not(void **state)
-{
-	(void)state;
-	is_preempted = true;
-	assert_true(check_after(50000, MS));
-	assert_true(check_after(0, 99u * MS));
-	assert_false(check_after(0, MS));
-	assert_true(check_after(50000, MS));
 }
 
 /* It shares the processor: the time in which others have it does not count. */
@@ -216,7 +161,7 @@ static void driven__shares_the_processor__is_driven(void **state)
 	(void)check_after(POLLS, 3 * MS); /* the first one sets the mark */
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(check_after(POLLS, 3 * MS));
-	/* and with that share it polls too rarely */
+	/* with that share it polls too rarely */
 	for (unsigned i = 0; i < 100; i++)
 		assert_false(check_after(POLLS, 6 * MS));
 }
@@ -238,20 +183,19 @@ static void driven__another_thread_set_the_mark__never(void **state)
 	(void)state;
 	share = 5;
 	for (unsigned i = 0; i < 100; i++) {
-		driven.mark.at.id = 8;
+		driven.mark.id = 8;
 		assert_false(check_after(POLLS, 10 * MS));
 	}
 }
 
-/* Its processor time is stored now and then, not with each group. */
-static void driven__polls_all_the_time__thread_stored_four_times_in_a_ms(void **state)
+/* The mark is moved now and then, not with each group. */
+static void driven__polls_all_the_time__mark_moved_four_times_in_a_ms(void **state)
 {
 	(void)state;
 	assert_true(check_after(50000, MS));
-	assert_in_range(stored, 3, 4);
-	assert_int_equal(moved, stored + 1); /* the first group began at time 0 */
+	assert_in_range(moved, 4, 5); /* also for the first group, which began at time 0 */
 	assert_true(check_after(1000000, 10u * MS));
-	assert_in_range(stored, 36, 44);
+	assert_in_range(moved, 37, 45);
 }
 
 /* A few polls that move much count for many, and take as long. */
@@ -269,16 +213,6 @@ static void driven__few_polls_that_count_for_many__is_driven(void **state)
 		soft_driven_count(&driven, 2 * POLLS, POLLS);
 		assert_false(check());
 	}
-}
-
-/* COMPAT-46: a thread that never polled steadily is none, whether it has a processor or not. */
-static void driven__never_polled__kernel_not_asked(void **state)
-{
-	(void)state;
-	is_preempted = true;
-	for (unsigned i = 0; i < 100; i++)
-		assert_false(check_after(2, MS));
-	assert_int_equal(asked, 0);
 }
 
 /* It stops polling. */
@@ -307,12 +241,6 @@ static void left__polls_and_stops__rest_of_two_milliseconds(void **state)
 	assert_int_equal(soft_driven_left(&driven, now), 1);
 	now++;
 	assert_int_equal(soft_driven_left(&driven, now), 0);
-	is_preempted = true;
-	assert_int_equal(soft_driven_left(&driven, now), 2 * MS);
-	now = driven.last_ns + 99 * MS;
-	assert_int_equal(soft_driven_left(&driven, now), MS);
-	now += MS;
-	assert_int_equal(soft_driven_left(&driven, now), 0);
 }
 
 /* It is expected to poll, and does or does not. */
@@ -325,8 +253,6 @@ static void begin__then_polls_or_none__driven_for_a_moment_or_longer(void **stat
 	assert_true(check_after(5000, 2 * MS));
 	(void)setup(state);
 	assert_true(check_after(5000, MS));
-	assert_int_equal(driven.poller.id, 7);
-	is_preempted = true; /* but that is another thread, which polled before */
 	soft_driven_begin(&driven, now);
 	assert_true(check_after(0, MS));
 	assert_false(check_after(0, MS));
@@ -354,14 +280,11 @@ int main(void)
 		TEST(driven__polls_all_the_time__is_driven),
 		TEST(driven__checked_late__is_driven),
 		TEST(driven__pauses_for_a_moment__is_still_driven),
-		TEST(driven__has_no_processor__is_still_driven),
-		TEST(driven__has_no_processor_for_long__is_not),
 		TEST(driven__shares_the_processor__is_driven),
 		TEST(driven__sleeps_between_polls__never),
 		TEST(driven__another_thread_set_the_mark__never),
-		TEST(driven__polls_all_the_time__thread_stored_four_times_in_a_ms),
+		TEST(driven__polls_all_the_time__mark_moved_four_times_in_a_ms),
 		TEST(driven__few_polls_that_count_for_many__is_driven),
-		TEST(driven__never_polled__kernel_not_asked),
 		TEST(driven__stops_polling__is_not_after_two_ticks),
 		TEST(left__polls_and_stops__rest_of_two_milliseconds),
 		TEST(begin__then_polls_or_none__driven_for_a_moment_or_longer),

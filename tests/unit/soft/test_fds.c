@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "descriptors.h"
 #include "peer.h"
@@ -24,6 +25,13 @@ static bool is_ended(int fd)
 	char byte;
 
 	return poll(&poll_fd, 1, PEER_LIMIT_S * 1000) == 1 && recv(fd, &byte, 1, 0) == 0;
+}
+
+/* Lists a descriptor; false: it has got another number. */
+static bool list(int fd)
+{
+	soft_fd_begin();
+	return soft_fd_end(fd) == fd;
 }
 
 struct pair {
@@ -43,7 +51,7 @@ static int survivor_body(int channel, void *argument)
 	soft_fd_close(pair->listed[0]);
 	PEER_CHECK(is_open(pair->listed[0]));
 	/* the child can use the list itself */
-	PEER_CHECK(soft_fd_add(pair->listed[0]) == 0);
+	PEER_CHECK(list(pair->listed[0]));
 	soft_fd_close(pair->listed[0]);
 	PEER_CHECK(!is_open(pair->listed[0]));
 	PEER_CHECK(peer_signal(channel) == 0);
@@ -52,7 +60,7 @@ static int survivor_body(int channel, void *argument)
 }
 
 /* GEN-34: the peer sees the end although a child lives on */
-static void fd_add__child_lives_on__peer_sees_the_end(void **state)
+static void fd_end__child_lives_on__peer_sees_the_end(void **state)
 {
 	struct pair pair;
 	struct peer child;
@@ -63,8 +71,8 @@ static void fd_add__child_lives_on__peer_sees_the_end(void **state)
 	pair.listed[0] = sockets[0];
 	pair.listed[1] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	pair.other = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(soft_fd_add(pair.listed[0]), 0);
-	assert_int_equal(soft_fd_add(pair.listed[1]), 0);
+	assert_true(list(pair.listed[0]));
+	assert_true(list(pair.listed[1]));
 	child = peer_start(survivor_body, &pair);
 	assert_int_equal(peer_await(child.channel), 0);
 	/* the parent's own descriptors are unchanged */
@@ -88,10 +96,62 @@ static void fd_close__not_listed__untouched(void **state)
 	assert_true(is_open(fd));
 	soft_fd_close(-1);
 	soft_fd_close(1 << 20);
-	assert_int_equal(soft_fd_add(fd), 0);
+	assert_true(list(fd));
 	soft_fd_close(fd);
 	assert_false(is_open(fd));
 	soft_fd_close(fd);
+}
+
+static ino_t file_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : st.st_ino;
+}
+
+static int closed_body(int channel, void *argument)
+{
+	PEER_CHECK(!is_open(*(int *)argument));
+	PEER_CHECK(peer_signal(channel) == 0);
+	return 0;
+}
+
+/* GEN-34: it stays listed, with its new file */
+static void fd_replace__listed__has_the_other_file_and_is_closed(void **state)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int other = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	const ino_t wanted = file_of(other);
+	struct peer child;
+
+	(void)state;
+	assert_true(list(fd));
+	assert_int_equal(soft_fd_replace(fd, other), 0);
+	assert_false(is_open(other));
+	assert_int_equal(file_of(fd), wanted);
+	child = peer_start(closed_body, &fd);
+	assert_int_equal(peer_await(child.channel), 0);
+	peer_finish(&child);
+	soft_fd_close(fd);
+	assert_false(is_open(fd));
+}
+
+/* GEN-41: the consumer has closed it and uses the number */
+static void fd_replace__number_of_the_consumer__untouched(void **state)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), other;
+	ino_t file;
+
+	(void)state;
+	assert_true(list(fd));
+	close(fd);
+	assert_int_equal(open("/dev/zero", O_RDONLY | O_CLOEXEC), fd);
+	file = file_of(fd);
+	other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(soft_fd_replace(fd, other), -EBADF);
+	assert_false(is_open(other));
+	assert_int_equal(file_of(fd), file);
+	close(fd);
 }
 
 static void fd_end__failed_call__its_errno(void **state)
@@ -138,7 +198,7 @@ static int all_closed_body(int channel, void *argument)
 	return 0;
 }
 
-static void fd_add__many__all_closed_in_the_child(void **state)
+static void fd_end__many__all_closed_in_the_child(void **state)
 {
 	struct peer child;
 	int fds[200], before = count_open();
@@ -147,7 +207,7 @@ static void fd_add__many__all_closed_in_the_child(void **state)
 	for (int i = 0; i < 200; i++) {
 		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		assert_true(fds[i] >= 0);
-		assert_int_equal(soft_fd_add(fds[i]), 0);
+		assert_true(list(fds[i]));
 	}
 	child = peer_start(all_closed_body, &before);
 	peer_finish(&child);
@@ -274,7 +334,7 @@ static void fd_close__takes_long__no_other_thread_waits(void **state)
 	(void)state;
 	lingering_open_watched(&lingering, LINGER_S, &sender);
 	slow.fd = lingering.fd;
-	assert_int_equal(soft_fd_add(slow.fd), 0);
+	assert_true(list(slow.fd));
 	assert_int_equal(pthread_create(&thread, NULL, close_slow, NULL), 0);
 	await_hangup(sender);
 	child = peer_start(slow_closed_body, NULL);
@@ -289,163 +349,20 @@ static void fd_close__takes_long__no_other_thread_waits(void **state)
 	assert_false(is_open(slow.fd));
 }
 
-/* --- no socket pair --- */
-
-static int *pair_to_spoil;
-
-int __real_socketpair(int domain, int type, int protocol, int pair[2]);
-int __wrap_socketpair(int domain, int type, int protocol, int pair[2]);
-int __wrap_socketpair(int domain, int type, int protocol, int pair[2])
-{
-	if (!pair_to_spoil)
-		return __real_socketpair(domain, type, protocol, pair);
-	/* Linux stores the numbers before it makes the sockets */
-	memcpy(pair, pair_to_spoil, 2 * sizeof(int));
-	pair_to_spoil = NULL;
-	errno = ENFILE;
-	return -1;
-}
-
-static void fd_add__no_socket_pair__fails_and_keeps_off_its_numbers(void **state)
-{
-	int before = count_open(), fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int others[2] = {fcntl(fd, F_DUPFD_CLOEXEC, 0), fcntl(fd, F_DUPFD_CLOEXEC, 0)};
-
-	(void)state;
-	pair_to_spoil = others;
-	assert_int_equal(soft_fd_add(fd), -ENFILE);
-	assert_int_equal(count_open(), before + 3);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(soft_fd_add(fd), 0);
-		assert_true(is_open(others[0]) && is_open(others[1]));
-		soft_fd_close(fd);
-		assert_int_equal(count_open(), before + 2);
-		assert_int_equal(fcntl(others[0], F_DUPFD_CLOEXEC, fd), fd);
-	}
-	close(fd);
-	close(others[0]);
-	close(others[1]);
-}
-
-/* --- children that are late --- */
-
-#define GIVEN_UP 1000 /* pauses of one millisecond, until a child is not waited for any more */
-
-/* A fork handler that runs before those of the library: the child waits for a byte from here. */
-static int late_from = -1;
-
-static void be_late(void)
-{
-	char byte;
-
-	if (late_from < 0)
-		return;
-	alarm(PEER_LIMIT_S); /* should the test fail meanwhile */
-	(void)!read(late_from, &byte, 1);
-}
-
-struct late {
-	pid_t pid;
-	int gate[2];
-};
-
-static void fork_late(struct late *child)
-{
-	assert_int_equal(pipe2(child->gate, O_CLOEXEC), 0);
-	late_from = child->gate[0];
-	child->pid = fork();
-	assert_int_not_equal(child->pid, -1);
-	if (!child->pid)
-		_exit(0);
-	late_from = -1;
-}
-
-static void release_late(struct late *child)
-{
-	assert_int_equal(write(child->gate[1], "", 1), 1);
-	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
-	close(child->gate[0]);
-	close(child->gate[1]);
-}
-
-/* The pauses of soft_fd_close_last; the child is released in the first one. */
-static int pauses;
-static struct late *released_in_pause;
-
-int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
-int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
-int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
-{
-	if (count)
-		return __real_poll(fds, count, timeout);
-	if (pauses++ == 0 && released_in_pause)
-		release_late(released_in_pause);
-	return 0;
-}
-
-/* A listed socket; the other end is at *other_out. */
-static int list_socket(int *other_out)
-{
-	int sockets[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
-	assert_int_equal(soft_fd_add(sockets[0]), 0);
-	*other_out = sockets[1];
-	return sockets[0];
-}
-
-/* Returns the number of pauses. */
-static int close_last(int fd)
-{
-	pauses = 0;
-	soft_fd_close_last(fd);
-	assert_false(is_open(fd));
-	return pauses;
-}
-
-/* CONN-GEN-09: a child that is given up, and goes on later, changes nothing for the others */
-static void fd_close_last__late_children__each_waited_for(void **state)
-{
-	struct late first, second;
-	int fds[3], others[3], before;
-
-	(void)state;
-	for (int i = 0; i < 3; i++)
-		fds[i] = list_socket(&others[i]);
-	before = count_open();
-	fork_late(&first);
-	assert_int_equal(close_last(fds[0]), GIVEN_UP);
-	assert_int_equal(poll(&(struct pollfd){.fd = others[0], .events = POLLIN}, 1, 0), 0);
-	assert_int_equal(close_last(fds[1]), 0);
-	fork_late(&second);
-	release_late(&first);
-	assert_true(is_ended(others[0]));
-	released_in_pause = &second;
-	assert_int_equal(close_last(fds[2]), 1);
-	released_in_pause = NULL;
-	for (int i = 1; i < 3; i++)
-		assert_true(is_ended(others[i]));
-	assert_int_equal(count_open(), before - 3 - 3); /* placeholder and pair, too */
-	for (int i = 0; i < 3; i++)
-		close(others[i]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fd_add__child_lives_on__peer_sees_the_end),
+		cmocka_unit_test(fd_end__child_lives_on__peer_sees_the_end),
 		cmocka_unit_test(fd_close__not_listed__untouched),
+		cmocka_unit_test(fd_replace__listed__has_the_other_file_and_is_closed),
+		cmocka_unit_test(fd_replace__number_of_the_consumer__untouched),
 		cmocka_unit_test(fd_end__failed_call__its_errno),
 		cmocka_unit_test(fd_end__number_still_listed__left_to_its_owner),
-		cmocka_unit_test(fd_add__many__all_closed_in_the_child),
+		cmocka_unit_test(fd_end__many__all_closed_in_the_child),
 		cmocka_unit_test(fd_memfd__made__sealable_and_of_that_size),
 		cmocka_unit_test(fd_begin__fork_at_any_time__nothing_inherited),
 		cmocka_unit_test(fd_close__takes_long__no_other_thread_waits),
-		cmocka_unit_test(fd_add__no_socket_pair__fails_and_keeps_off_its_numbers),
-		cmocka_unit_test(fd_close_last__late_children__each_waited_for),
 	};
 
-	/* before the library's */
-	assert_int_equal(pthread_atfork(NULL, NULL, be_late), 0);
 	return cmocka_run_group_tests_name("soft fds", tests, NULL, NULL);
 }

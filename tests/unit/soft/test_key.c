@@ -17,7 +17,7 @@
 #define TABLE_SIZE (SOFT_KEY_MAX * sizeof(struct soft_key_entry))
 #define BASE UINT64_C(0x100000)
 #define LEN UINT64_C(0x1000)
-#define ALL (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_PULL)
+#define ALL (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE)
 #define PZ 7u
 
 static struct soft_keys *make_keys(void)
@@ -83,8 +83,7 @@ static void key_check__ranges__only_inside(void **state)
 
 static void key_check__rights_and_zone__each_must_match(void **state)
 {
-	static const uint32_t rights[] = {SOFT_RIGHT_REMOTE_READ, SOFT_RIGHT_REMOTE_WRITE,
-					  SOFT_RIGHT_PULL};
+	static const uint32_t rights[] = {SOFT_RIGHT_REMOTE_READ, SOFT_RIGHT_REMOTE_WRITE};
 	struct soft_keys *keys = make_keys();
 	const struct soft_key_entry *entries = soft_keys_entries(keys);
 
@@ -93,7 +92,7 @@ static void key_check__rights_and_zone__each_must_match(void **state)
 		uint32_t key;
 
 		assert_int_equal(soft_keys_add(keys, BASE, LEN, given, PZ, &key), 0);
-		for (size_t i = 0; i < 3; i++) {
+		for (size_t i = 0; i < 2; i++) {
 			int expected = given & rights[i] ? 0 : -EACCES;
 
 			assert_int_equal(soft_key_check(entries, key, rights[i], PZ, BASE, 1),
@@ -147,16 +146,14 @@ static void keys_reserve__until_activated__dead(void **state)
 	soft_keys_destroy(keys);
 }
 
-/* RDMAP-13 LMR-CREATE-44: a region is still used for messages; a window is good for nothing else.
- */
-static void keys_end_remote__any_rights__only_pulling_stays(void **state)
+/* RDMAP-13 LMR-CREATE-44 */
+static void keys_end_remote__any_rights__none_stays(void **state)
 {
 	struct soft_keys *keys = make_keys();
 	const struct soft_key_entry *entries = soft_keys_entries(keys);
 
 	(void)state;
 	for (uint32_t given = 1; given <= ALL; given++) {
-		uint32_t left = given & SOFT_RIGHT_PULL;
 		uint32_t key;
 
 		assert_int_equal(soft_keys_add(keys, BASE, LEN, given, PZ, &key), 0);
@@ -164,13 +161,11 @@ static void keys_end_remote__any_rights__only_pulling_stays(void **state)
 			soft_keys_end_remote(keys, key);
 			for (uint32_t right = 1; right <= ALL; right <<= 1)
 				assert_int_equal(soft_key_check(entries, key, right, PZ, BASE, LEN),
-						 right & left ? 0 : -EACCES);
-			assert_int_equal(soft_key_check(entries, key, 0, PZ, BASE, LEN),
-					 left ? 0 : -EACCES);
+						 -EACCES);
 		}
 		soft_keys_invalidate(keys, key);
 		soft_keys_release(keys, key);
-		assert_int_equal(soft_key_check(entries, key, left, PZ, BASE, LEN), -EACCES);
+		assert_int_equal(soft_key_check(entries, key, 0, PZ, BASE, LEN), -EACCES);
 	}
 	soft_keys_destroy(keys);
 }
@@ -219,7 +214,7 @@ static void keys_add__table_full__enospc_and_recovers(void **state)
 
 	(void)state;
 	assert_non_null(seen);
-	for (uint32_t i = 1; i < SOFT_KEY_MAX; i++) {
+	for (uint32_t i = SOFT_KEY_FIRST; i < SOFT_KEY_MAX; i++) {
 		last = add(keys);
 		assert_false(seen[soft_key_index(last)]);
 		seen[soft_key_index(last)] = 1;
@@ -491,7 +486,7 @@ int main(void)
 		cmocka_unit_test(key_check__rights_and_zone__each_must_match),
 		cmocka_unit_test(key_check__other_numbers__refused),
 		cmocka_unit_test(keys_reserve__until_activated__dead),
-		cmocka_unit_test(keys_end_remote__any_rights__only_pulling_stays),
+		cmocka_unit_test(keys_end_remote__any_rights__none_stays),
 		cmocka_unit_test(keys_add__after_release__index_rests),
 		cmocka_unit_test(keys_add__table_full__enospc_and_recovers),
 		cmocka_unit_test(keys_create__several__generations_start_at_random),

@@ -8,6 +8,7 @@
 
 #include "setup_peer.h"
 
+#include "core/base/instance.h"
 #include "shared/bytes.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/wire/crc.h"
@@ -34,7 +35,7 @@ static struct flow {
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT lkey;
 	DAT_RMR_CONTEXT rkey;
-	uint32_t msn[3]; /* of the peer's next message in each queue */
+	uint32_t msn[IW_QUEUES]; /* of the peer's next message in each queue */
 } flow;
 
 static inline void fill_memory(void)
@@ -86,6 +87,8 @@ static UNORDERED __attribute__((unused)) uint8_t peek(const uint8_t *at)
 	return *(const volatile uint8_t *)at;
 }
 
+static DAT_MEM_PRIV_FLAGS region_priv = DAT_MEM_PRIV_ALL_FLAG;
+
 static inline void register_region(void)
 {
 	DAT_REGION_DESCRIPTION region;
@@ -93,8 +96,8 @@ static inline void register_region(void)
 	flow.region = flow.bytes + GUARD;
 	region.for_va = flow.region;
 	fill_memory();
-	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, REGION, stage.pz,
-			   DAT_MEM_PRIV_ALL_FLAG, &flow.lmr, &flow.lkey, &flow.rkey, NULL, NULL));
+	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, REGION, stage.pz, region_priv,
+			   &flow.lmr, &flow.lkey, &flow.rkey, NULL, NULL));
 }
 
 static inline uint64_t address_of(const void *at)
@@ -124,9 +127,21 @@ static inline size_t size_of(const struct msghdr *message)
 
 /* --- connections --- */
 
-static inline struct iw_conn *conn_of_flow(void)
+/* The library's socket of the connection, found by its address. */
+static inline int fd_of_flow(void)
 {
-	return iw_conn_of(((struct core_handle *)flow.ep)->object);
+	struct sockaddr_in ours, peer;
+	socklen_t size = sizeof(ours);
+
+	assert_int_equal(getsockname(flow.fd, (struct sockaddr *)&ours, &size), 0);
+	for (int fd = 0; fd < 1024; fd++) {
+		size = sizeof(peer);
+		if (!getpeername(fd, (struct sockaddr *)&peer, &size) &&
+		    peer.sin_family == AF_INET && peer.sin_port == ours.sin_port)
+			return fd;
+	}
+	fail();
+	return -1;
 }
 
 static inline void begin_flow(int fd, DAT_EP_HANDLE ep, bool has_crc)
@@ -137,7 +152,7 @@ static inline void begin_flow(int fd, DAT_EP_HANDLE ep, bool has_crc)
 	flow.has_rtr = false;
 	flow.is_own = false;
 	flow.counts = flow.sends = flow.writes = 0;
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < IW_QUEUES; i++)
 		flow.msn[i] = 1;
 	fill_memory();
 }
@@ -171,10 +186,12 @@ static inline struct frame be_called_with(uint8_t flags, uint32_t ird, uint32_t 
 	return frame;
 }
 
-/* The peer is another engine of ours, as the initiator. */
+static uint8_t own_flags = CM_COUNTS;
+
+/* The peer is another engine of ours, as the initiator, with these flags. */
 static inline void be_called_by_own(uint8_t flags)
 {
-	const struct cm_request request = {.flags = CM_COUNTS,
+	const struct cm_request request = {.flags = own_flags,
 					   .qual = stage.qual,
 					   .nonce = 1,
 					   .port = 4711,
@@ -416,8 +433,9 @@ static inline void get_any_fpdu(struct taken *taken)
 	} else {
 		assert_int_equal(iw_crc_get(tail + pad), 0);
 	}
-	assert_int_equal(iw_ddp_get(taken->bytes, (uint32_t)taken->ulpdu, &taken->ddp),
-			 IW_NO_ERROR);
+	assert_int_equal(
+		iw_ddp_get_later(taken->bytes, (uint32_t)taken->ulpdu, IW_OPS_LATER, &taken->ddp),
+		IW_NO_ERROR);
 	taken->head = iw_ddp_head_size(taken->bytes[0]);
 	taken->payload = taken->bytes + taken->head;
 	taken->size = taken->ulpdu - taken->head;
@@ -453,6 +471,43 @@ static inline struct iw_read_request get_read_request(void)
 	assert_int_equal(taken.size, IW_READ_REQUEST_SIZE);
 	iw_read_request_get(taken.payload, &request);
 	return request;
+}
+
+/* --- RFC 7306 --- */
+
+static struct {
+	struct core_adapter *adapter; /* whose front was exchanged; else NULL */
+	const struct core_front *plain;
+	struct core_front all;
+} generation;
+
+/* The endpoints of the adapter take what those of DAT 2.0 do, and its region, too. */
+static inline __attribute__((unused)) void take_all(void)
+{
+	struct core_ia *ia = core_handle_lock(stage.ia, DAT_HANDLE_TYPE_IA);
+
+	assert_non_null(ia);
+	generation.adapter = ia->adapter;
+	generation.plain = ia->adapter->front;
+	generation.all = *generation.plain;
+	generation.all.takes = TRANSPORT_TAKES_IMMEDIATE | TRANSPORT_TAKES_ATOMICS;
+	generation.all.mem_priv |= CORE_MEM_PRIV_REMOTE_ATOMIC;
+	ia->adapter->front = &generation.all;
+	core_handle_unlock(ia->cell);
+	own_flags = CM_COUNTS | CM_IMMEDIATE | CM_ATOMICS;
+	ok(core_lmr_free(flow.lmr));
+	region_priv |= CORE_MEM_PRIV_REMOTE_ATOMIC;
+	register_region();
+}
+
+/* Undoes that, before the instance is closed. */
+static inline __attribute__((unused)) void take_no_more(void)
+{
+	if (generation.adapter)
+		generation.adapter->front = generation.plain;
+	generation.adapter = NULL;
+	own_flags = CM_COUNTS;
+	region_priv = DAT_MEM_PRIV_ALL_FLAG;
 }
 
 /* The library's Terminate with that error, which is the last that it sends; the rest of it. */

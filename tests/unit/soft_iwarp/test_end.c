@@ -245,6 +245,7 @@ static void fin__messages_wait_in_vain__ends_after_the_limit(void **state)
 	be_called(0);
 	peer_send("text", 4);
 	assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
+	expect_served();
 	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
 	end_flow();
 }
@@ -254,25 +255,52 @@ static void fin__messages_wait_in_vain__ends_after_the_limit(void **state)
 static void reset__behind_messages__delivered_before_the_end(void **state)
 {
 	static uint8_t bytes[1000];
-	struct linger now = {.l_onoff = 1, .l_linger = 0};
-	struct core_ep *ep;
+
+	(void)state;
+	for (unsigned round = 0; round < 20; round++) {
+		be_called(0);
+		speak();
+		for (unsigned n = 0; n < 4; n++)
+			post_recv_at(n, sizeof(bytes));
+		post_read_at(1000, 4, 7, 0, 0);
+		(void)get_read_request();
+		for (unsigned n = 0; n < 4; n++)
+			peer_send(bytes, sizeof(bytes));
+		reset_peer();
+		post_send_at(2000, 10, 0); /* before or after the service thread reads */
+		for (unsigned n = 0; n < 4; n++)
+			expect_dto(n, DAT_DTO_SUCCESS, sizeof(bytes));
+		expect_dto(1000, DAT_DTO_ERR_TRANSPORT, 0);
+		expect_broken_and_flushed(2000);
+		end_flow();
+	}
+}
+
+/*
+ * IWCM-32 DTO-60: messages wait for a Receive, so no poll reads the socket. The reset is found all
+ * the same, while a thread goes on polling and does not sleep.
+ */
+static void rst__socket_is_not_read_and_polled__broken(void **state)
+{
+	static uint8_t bytes[60000];
+	uint64_t give_up = now_ms() + WAIT_MS;
+	DAT_EVENT event = {0};
 
 	(void)state;
 	be_called(0);
-	for (unsigned n = 0; n < 4; n++)
-		post_recv_at(n, sizeof(bytes));
-	ep = iw_conn_enter(conn_of_flow());
-	assert_non_null(ep);
-	for (unsigned n = 0; n < 4; n++)
+	for (unsigned i = 0; i < 20; i++) {
+		peer_write(0, 0, NULL, 0);
+		for (unsigned n = 0; n < 1000; n++)
+			expect_quiet(stage.evd);
+	}
+	for (unsigned i = 0; i < 3; i++)
 		peer_send(bytes, sizeof(bytes));
-	assert_int_equal(setsockopt(flow.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
-	close(flow.fd);
-	iw_conn_lose(conn_of_flow(), -ECONNRESET); /* as a send finds it */
-	core_ep_leave(ep);
-	for (unsigned n = 0; n < 4; n++)
-		expect_dto(n, DAT_DTO_SUCCESS, sizeof(bytes));
-	expect(DAT_CONNECTION_EVENT_BROKEN);
-	flow.fd = -1;
+	for (unsigned n = 0; n < 1000; n++)
+		expect_quiet(stage.evd);
+	reset_peer();
+	while (core_evd_dequeue(stage.evd, &event) != DAT_SUCCESS)
+		assert_true(now_ms() < give_up);
+	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
 	end_flow();
 }
 
@@ -427,6 +455,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(fin__messages_wait_in_vain__ends_after_the_limit,
 						open_short, close_stage),
 		TEST(reset__behind_messages__delivered_before_the_end),
+		TEST(rst__socket_is_not_read_and_polled__broken),
 		TEST(disconnect__abrupt__fpdu_under_way_is_finished),
 		TEST(disconnect__peer_goes_on_sending__no_reset),
 		cmocka_unit_test_setup_teardown(terminate__window_closed__reset_after_the_limit,

@@ -4,18 +4,20 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 /* --- memory for messages that wait --- */
 
 static _Atomic bool is_short;
 
-struct iw_spill;
-bool __real_iw_spill_open(struct iw_spill *spill);
-bool __wrap_iw_spill_open(struct iw_spill *spill);
+void *__real_mmap64(void *address, size_t size, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 
-bool __wrap_iw_spill_open(struct iw_spill *spill)
+void *__wrap_mmap64(void *address, size_t size, int protection, int flags, int fd, off_t offset)
 {
-	return !atomic_load(&is_short) && __real_iw_spill_open(spill);
+	if (size == IW_SPILL_SIZE && atomic_load(&is_short))
+		return MAP_FAILED;
+	return __real_mmap64(address, size, protection, flags, fd, offset);
 }
 
 /* --- the time that a message waits --- */

@@ -451,29 +451,6 @@ static void crc__segments_overlap__still_right(void **state)
 	}
 }
 
-/* MPA-51: the memory is not registered any more; the CRC is judged first */
-static void crc__bad_and_the_region_freed__crc_error(void **state)
-{
-	DAT_REGION_DESCRIPTION region = {.for_va = flow.region};
-	DAT_LMR_TRIPLET segment = segment_at(0, FIRST + LARGE + LAST);
-	static struct message message;
-	DAT_RMR_CONTEXT rkey;
-	DAT_LMR_HANDLE lmr;
-	struct fpdu fpdu;
-
-	(void)state;
-	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, REGION, stage.pz,
-			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &segment.lmr_context, &rkey, NULL, NULL));
-	begin_message(&message, false, LARGE, &segment, 1);
-	ok(core_lmr_free(lmr));
-	make_middle(&message, &fpdu);
-	fpdu.bytes[fpdu.size - 1] ^= 1;
-	put_but_last(&fpdu);
-	put_last(&fpdu);
-	expect_bad_crc();
-	end_flow();
-}
-
 /* MPA-51 IWCM-43: a segment without its CRC takes no buffer of an SRQ, and a bad one none at all */
 static void crc__begin_of_a_message__takes_no_shared_receive(void **state)
 {
@@ -794,7 +771,6 @@ int main(void)
 		TEST(crc__behind_another_segment__nothing_is_placed),
 		TEST(crc__behind_the_begin_of_a_response__nothing_is_placed),
 		TEST(crc__segments_overlap__still_right),
-		TEST(crc__bad_and_the_region_freed__crc_error),
 		TEST(crc__begin_of_a_message__takes_no_shared_receive),
 		TEST(write__many_segments__visible_in_order),
 		TEST(payload__large__last_word_is_placed_apart),

@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 
-#include "core/transport.h"
-
 /* TERM-21: of an opcode that is not known, and one that does not fit */
 static void send__begun_and_then_wrong_opcode__receive_gets_bad_response(void **state)
 {
@@ -353,41 +351,6 @@ static void send__waits_for_a_receive__the_rest_goes_on(void **state)
 	hang_up();
 }
 
-static uint16_t slow_reasons(void)
-{
-	struct core_handle *cell = flow.ep;
-	uint16_t reasons;
-
-	assert_non_null(core_handle_lock(flow.ep, DAT_HANDLE_TYPE_EP));
-	reasons = cell->slow_reasons;
-	core_handle_unlock(cell);
-	return reasons;
-}
-
-/* DTO-104 DTO-117: the fast path, which does not ask the transport, is for nothing that waits */
-static void receive__messages_wait__posted_on_the_slow_path(void **state)
-{
-	(void)state;
-	be_called(0);
-	peer_write(0, 0, "", 0);
-	expect_served();
-	assert_int_equal(slow_reasons(), 0);
-	peer_send("first", 5);
-	peer_send("second", 6);
-	expect_served();
-	assert_int_equal(slow_reasons(), CORE_EP_SLOW_RECV);
-	post_recv_at(0, 10);
-	expect_dto(0, DAT_DTO_SUCCESS, 5);
-	assert_int_equal(slow_reasons(), CORE_EP_SLOW_RECV);
-	post_recv_at(20, 10);
-	expect_dto(20, DAT_DTO_SUCCESS, 6);
-	assert_int_equal(slow_reasons(), 0);
-	ok(core_ep_disconnect(flow.ep, DAT_CLOSE_ABRUPT_FLAG));
-	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
-	assert_int_equal(slow_reasons() & CORE_EP_SLOW_CONN, CORE_EP_SLOW_CONN);
-	end_flow();
-}
-
 /* Sends from a thread, because TCP does not take all of it at once. */
 static struct {
 	uint8_t bytes[4u * 1024u * 1024u];
@@ -523,7 +486,6 @@ int main(void)
 		TEST(crc__damaged_second_segment__transport_error),
 		TEST(message__last_byte_missing__no_completion),
 		TEST(send__waits_for_a_receive__the_rest_goes_on),
-		TEST(receive__messages_wait__posted_on_the_slow_path),
 		TEST(sends__more_than_the_spill_space__all_delivered_later),
 		TEST(sends__spill_space_full__the_rest_when_there_is_room),
 		TEST(fpdu__never_finished__disconnect_is_at_once),

@@ -179,6 +179,20 @@ static const struct head_case head_cases[] = {
 	{L | 1, READ, 1, 1, 0, 9000, IW_ERROR(1, 2, 5), SEGMENT},
 	{1, READ, 1, 1, 0, 28, IW_ERROR(1, 2, 4), SEGMENT},
 	{L | 1, READ, 1, 1, 4, 28, IW_ERROR(1, 2, 4), SEGMENT},
+	/* DDP-24: two faults */
+	{L | 2, 0x08, 0, 1, 0, 4, IW_ERROR(1, 2, 6), NOTHING},
+	{T | L | 2, 0x00, 0, 0, 0, 4, IW_ERROR(1, 1, 4), NOTHING},
+	{L | 1, 0x88, 0, 1, 0, 4, IW_ERROR(0, 2, 5), NOTHING},
+	{L | 1, 0x48, 3, 1, 0, 4, IW_ERROR(0, 2, 6), NOTHING},
+	{L | 1, 0x48, 0, 2, 0, 4, IW_ERROR(0, 2, 6), NOTHING},
+	{L | 1, SEND, 1, 2, 0, 4, IW_ERROR(1, 2, 1), SEGMENT},
+	{L | 1, SEND, 0, 2, 4, 4, IW_ERROR(1, 2, 3), SEGMENT},
+	{L | 1, SEND, 0, 2, 0, RECEIVE + 1, IW_ERROR(1, 2, 3), SEGMENT},
+	{L | 1, SEND, 0, 1, 4, RECEIVE + 1, IW_ERROR(1, 2, 4), SEGMENT},
+	{L | 1, READ, 1, 2, 0, 27, IW_ERROR(1, 2, 3), SEGMENT},
+	{L | 1, READ, 1, 2, 4, 28, IW_ERROR(1, 2, 3), SEGMENT},
+	{L | 1, READ, 1, 2, 0, 29, IW_ERROR(1, 2, 3), SEGMENT},
+	{L | 1, READ, 1, 1, 4, 29, IW_ERROR(1, 2, 5), SEGMENT},
 	/* the reserved bits come back as they were */
 	{L | 0x3c | 1, 0x70 | 3, 0, 2, 0, 4, IW_ERROR(1, 2, 3), SEGMENT},
 };
@@ -199,9 +213,9 @@ static void make_head(struct fpdu *fpdu, const struct head_case *c)
 	close_fpdu(fpdu, head + c->size);
 }
 
-/* DDP-01 DDP-02 DDP-04 DDP-05 DDP-13 DDP-14 RDMAP-01 RDMAP-02 RDMAP-03 RDMAP-04 RDMAP-05 RDMAP-06
- * RDMAP-09 RDMAP-10 TERM-01 TERM-02 TERM-03 TERM-04 TERM-05 TERM-06 TERM-08 TERM-20 TERM-26
- * TERM-28 */
+/* DDP-01 DDP-02 DDP-04 DDP-05 DDP-13 DDP-14 DDP-24 RDMAP-01 RDMAP-02 RDMAP-03 RDMAP-04 RDMAP-05
+ * RDMAP-06 RDMAP-09 RDMAP-10 TERM-01 TERM-02 TERM-03 TERM-04 TERM-05 TERM-06 TERM-08 TERM-20
+ * TERM-26 TERM-28 */
 static void header__each_fault__terminate_and_nothing_placed(void **state)
 {
 	struct fpdu fpdu;
@@ -255,7 +269,7 @@ static void send__longer_than_the_receive__local_length(void **state)
 	}
 }
 
-/* DDP-12 DDP-14 RDMAP-07 TERM-21 TERM-28: the second segment of a message */
+/* DDP-12 DDP-14 DDP-24 RDMAP-07 TERM-21 TERM-28: the second segment of a message */
 static void send__second_segment_does_not_go_on__bad_response(void **state)
 {
 	static const struct {
@@ -273,6 +287,10 @@ static void send__second_segment_does_not_go_on__bad_response(void **state)
 		{SEND, 1, 0, 4, IW_ERROR(1, 2, 4), SEGMENT, DAT_DTO_ERR_BAD_RESPONSE},
 		{0x45, 1, 8, 4, IW_ERROR(0, 2, 6), NOTHING, DAT_DTO_ERR_BAD_RESPONSE},
 		{SEND, 1, 8, RECEIVE - 7, IW_ERROR(1, 2, 5), SEGMENT, DAT_DTO_ERR_LOCAL_LENGTH},
+		/* DDP-24: two faults */
+		{0x45, 2, 8, 4, IW_ERROR(1, 2, 3), SEGMENT, DAT_DTO_ERR_BAD_RESPONSE},
+		{0x45, 1, 4, 4, IW_ERROR(0, 2, 6), NOTHING, DAT_DTO_ERR_BAD_RESPONSE},
+		{SEND, 1, 4, RECEIVE - 3, IW_ERROR(1, 2, 4), SEGMENT, DAT_DTO_ERR_BAD_RESPONSE},
 	};
 
 	(void)state;
@@ -342,6 +360,9 @@ static const struct key_case {
 	{GOOD, REGION, 1, IW_ERROR(1, 1, 1), IW_ERROR(0, 1, 1)},
 	{GOOD, REGION - 4, 5, IW_ERROR(1, 1, 1), IW_ERROR(0, 1, 1)},
 	{GOOD, REGION - 4, 60000, IW_ERROR(1, 1, 1), IW_ERROR(0, 1, 1)},
+	{GOOD, 0, REGION + 1, 0, IW_ERROR(0, 1, 1)}, /* longer than any Write */
+	{GOOD, 0, UINT32_MAX, 0, IW_ERROR(0, 1, 1)},
+	{GOOD, REGION - 1, UINT32_MAX, 0, IW_ERROR(0, 1, 1)},
 	{GOOD, INT64_MIN, 1, IW_ERROR(1, 1, 1), IW_ERROR(0, 1, 1)}, /* ends at 2^64 */
 	{GOOD, INT64_MIN, 2, IW_ERROR(1, 1, 3), IW_ERROR(0, 1, 4)}, /* wraps */
 	{ELSEWHERE, 0, 4, IW_ERROR(1, 1, 2), IW_ERROR(0, 1, 3)},
@@ -416,20 +437,14 @@ static void read_request__each_fault_of_its_source__refused(void **state)
 	}
 }
 
-/* RDMAP-26 TERM-27: no buffer of queue 1; the peer does not read the answers before */
-static void read_request__one_more_than_the_ird__refused(void **state)
+/* The peer sends one Read Request more than it may; it does not read the answers before. */
+static void read_beyond(uint32_t ird)
 {
 	static uint8_t stream[64 * 64];
-	struct frame reply;
 	struct taken taken;
 	struct fpdu fpdu;
 	size_t size = 0;
-	uint32_t ird;
 
-	(void)state;
-	reply = be_called_with(0, 4, 4);
-	ird = frame_words(&reply) >> 16 & 0x3fff;
-	assert_int_equal(ird, 9);
 	for (uint32_t i = 0; i <= ird; i++) {
 		/* large, so that none is answered completely while they are taken up */
 		const struct iw_read_request request = {.sink_stag = i,
@@ -449,6 +464,28 @@ static void read_request__one_more_than_the_ird__refused(void **state)
 	end_flow();
 }
 
+/* RDMAP-26 TERM-27: no buffer of queue 1 */
+static void read_request__one_more_than_the_ird__refused(void **state)
+{
+	struct frame reply;
+
+	(void)state;
+	reply = be_called_with(0, 4, 4);
+	assert_int_equal(frame_words(&reply) >> 16 & 0x3fff, 9);
+	read_beyond(9);
+}
+
+/* MPA-43 RDMAP-26: the peer's reply has raised our IRD */
+static void read_request__one_more_than_the_ord_of_the_reply__refused(void **state)
+{
+	uint8_t rtr[20];
+
+	(void)state;
+	be_calling_with(0, 4, 16);
+	get(flow.fd, rtr, sizeof(rtr));
+	read_beyond(16);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_faults, close_stage)
 
 int main(void)
@@ -461,6 +498,7 @@ int main(void)
 		TEST(write__each_fault_of_its_target__refused),
 		TEST(read_request__each_fault_of_its_source__refused),
 		TEST(read_request__one_more_than_the_ird__refused),
+		TEST(read_request__one_more_than_the_ord_of_the_reply__refused),
 	};
 
 	return cmocka_run_group_tests(tests, provide, NULL);

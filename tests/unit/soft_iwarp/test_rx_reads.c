@@ -2,14 +2,6 @@
 /* Reads of the peer and answers to ours, and keys that die. */
 #include "flow_stage.h"
 
-#include <pthread.h>
-#include <semaphore.h>
-#include <stdatomic.h>
-
-#include "core/mem/pz.h"
-#include "soft/key.h"
-#include "soft/soft.h"
-
 /* --- the answers to Reads --- */
 
 /* RDMAP-22 RDMAP-23 RDMAP-30 DDP-09 DDP-10: in order, each whole, with what was written before */
@@ -180,45 +172,6 @@ static void invalidate__key_of_a_region__later_write_refused(void **state)
 	}
 }
 
-/* May a peer of this host fetch our messages from the whole region by that key? */
-static bool is_pulled(uint32_t key)
-{
-	const struct core_ia *ia = ((const struct core_handle *)stage.ia)->object;
-	const struct core_pz *pz = ((const struct core_handle *)stage.pz)->object;
-	const struct soft_keys *keys = ((const struct soft_adapter *)ia->transport)->keys;
-
-	return !soft_key_check(soft_keys_entries(keys), key, SOFT_RIGHT_PULL, pz->id,
-			       address_of(flow.region), REGION);
-}
-
-/* RDMAP-13 RDMAP-14 LMR-CREATE-44 DTO-103: remote access ends, and only once; local use goes on */
-static void invalidate__key_of_a_region__messages_from_it_still_fetched(void **state)
-{
-	DAT_REGION_DESCRIPTION region = {.for_va = flow.region};
-	DAT_LMR_CONTEXT lkey;
-	DAT_RMR_CONTEXT rkey;
-	DAT_LMR_HANDLE lmr;
-
-	(void)state;
-	be_called(0);
-	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, REGION, stage.pz,
-			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &lkey, &rkey, NULL, NULL));
-	assert_true(is_pulled(rkey));
-	post_recv_at(0, 4);
-	post_recv_at(100, 4);
-	send_invalidate(rkey, IW_OP_SEND_INVALIDATE);
-	expect_dto(0, DAT_DTO_SUCCESS, 4);
-	assert_true(is_pulled(rkey));
-	send_invalidate(rkey, IW_OP_SEND_INVALIDATE);
-	expect_dto(100, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
-	expect(DAT_CONNECTION_EVENT_BROKEN);
-	expect_terminate(IW_ERROR(0, 2, 9), NULL);
-	assert_true(is_pulled(rkey));
-	end_flow();
-	ok(core_lmr_free(lmr));
-	assert_false(is_pulled(rkey));
-}
-
 /* RDMAP-14 TERM-18 */
 static void invalidate__key_that_cannot_be__receive_fails(void **state)
 {
@@ -353,8 +306,7 @@ static void read__region_freed_in_the_middle__nothing_more_is_read(void **state)
 	make_pattern(flow.region, REGION);
 	/* less than the region fits into the buffers of both ends */
 	assert_int_equal(setsockopt(flow.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
-	assert_int_equal(
-		setsockopt(conn_of_flow()->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	assert_int_equal(setsockopt(fd_of_flow(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
 	for (unsigned i = 0; i < READS; i++)
 		read_all_of(key, flow.region, REGION);
 	expect_served();
@@ -371,77 +323,6 @@ static void read__region_freed_in_the_middle__nothing_more_is_read(void **state)
 	end_flow();
 }
 
-/* LMR-FREE-21: a key is announced while bytes are read through it; here its own announcement is */
-static void read__of_the_announcement__shows_the_key(void **state)
-{
-	struct taken taken;
-	DAT_RMR_CONTEXT key;
-	DAT_LMR_HANDLE lmr;
-
-	(void)state;
-	be_called_with(0, 4, 4);
-	lmr = register_at(&conn_of_flow()->announced, sizeof(key), &key);
-	read_all_of(key, &conn_of_flow()->announced, sizeof(key));
-	get_fpdu(&taken);
-	assert_int_equal(taken.size, sizeof(key));
-	assert_memory_equal(taken.payload, &key, sizeof(key));
-	ok(core_lmr_free(lmr));
-	hang_up();
-}
-
-/* --- a key that is in use --- */
-
-static struct {
-	DAT_LMR_HANDLE lmr;
-	_Atomic bool is_freed;
-	sem_t has_come; /* to a wait, or to the end */
-} freeing;
-
-static __thread bool is_freeing;
-
-int __real_sched_yield(void);
-int __wrap_sched_yield(void);
-
-int __wrap_sched_yield(void)
-{
-	if (is_freeing)
-		sem_post(&freeing.has_come);
-	is_freeing = false;
-	return __real_sched_yield();
-}
-
-static void *free_region(void *argument)
-{
-	is_freeing = true;
-	ok(core_lmr_free(freeing.lmr));
-	atomic_store(&freeing.is_freed, true);
-	sem_post(&freeing.has_come);
-	return argument;
-}
-
-/* LMR-FREE-21: the call waits for the thread that uses the key */
-static void free__key_is_announced__waits(void **state)
-{
-	struct iw_conn *conn;
-	DAT_RMR_CONTEXT key;
-	pthread_t thread;
-
-	(void)state;
-	be_called(0);
-	conn = conn_of_flow();
-	freeing.lmr = register_at(flow.region, REGION, &key);
-	assert_int_equal(sem_init(&freeing.has_come, 0, 0), 0);
-	atomic_store(&conn->announced, key);
-	assert_int_equal(pthread_create(&thread, NULL, free_region, NULL), 0);
-	while (sem_wait(&freeing.has_come) < 0)
-		;
-	assert_false(atomic_load(&freeing.is_freed));
-	atomic_store(&conn->announced, 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_true(atomic_load(&freeing.is_freed));
-	hang_up();
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
 
 int main(void)
@@ -452,13 +333,10 @@ int main(void)
 		TEST(response__no_read_in_flight__refused),
 		TEST(read__peer_writes_to_its_sink__refused),
 		TEST(invalidate__key_of_a_region__later_write_refused),
-		TEST(invalidate__key_of_a_region__messages_from_it_still_fetched),
 		TEST(invalidate__key_that_cannot_be__receive_fails),
 		TEST(write__region_freed_in_the_middle__nothing_more_is_placed),
 		TEST(response__sink_freed_in_the_middle__local_protection),
 		TEST(read__region_freed_in_the_middle__nothing_more_is_read),
-		TEST(read__of_the_announcement__shows_the_key),
-		TEST(free__key_is_announced__waits),
 	};
 
 	return cmocka_run_group_tests(tests, provide, NULL);

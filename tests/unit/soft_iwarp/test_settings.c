@@ -8,8 +8,6 @@
 #include "../../lib/ability.h"
 #include "core/base/settings.h"
 #include "core/base/status.h"
-#include "soft/iwarp/connect/attempt.h"
-#include "soft/iwarp/transfer/alive.h"
 
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44
@@ -168,34 +166,6 @@ static void crc_auto__reply_on_loopback__not_asked_for(void **state)
 	hang_up();
 }
 
-static union core_sockaddr ipv4(uint32_t address)
-{
-	union core_sockaddr at;
-
-	memset(&at, 0, sizeof(at));
-	at.in.sin_family = AF_INET;
-	at.in.sin_addr.s_addr = htonl(address);
-	return at;
-}
-
-/* MPA-23: on this host are our own address, loopback ones, and those of its interfaces */
-static void wants_crc__peer_on_this_host_or_another__by_its_address(void **state)
-{
-	static const uint32_t own = 0xcb007101, other = 0xcb007102, loopback = 0x7f000002;
-	struct core_ia ia = {.address = ipv4(own)};
-	struct iw_engine engine = {.ia = &ia};
-
-	(void)state;
-	engine.settings.crc = CORE_CRC_AUTO;
-	assert_true(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(other)}));
-	assert_false(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(own)}));
-	assert_false(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(loopback)}));
-	engine.settings.crc = CORE_CRC_ON;
-	assert_true(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(own)}));
-	engine.settings.crc = CORE_CRC_OFF;
-	assert_false(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(other)}));
-}
-
 /* --- the header --- */
 
 /* IWCM-20: the listener gets the consumer's bytes, and nothing in front of them */
@@ -337,29 +307,32 @@ static int option(int fd, int name)
 }
 
 /* IWCM-34: an idle connection is given up after exactly the limit, in whole seconds */
-static void keepalive__any_limit__sum_of_the_probes(void **state)
+static void check_limit(int fd, uint32_t limit_s)
 {
-	static const uint32_t limits_s[] = {2, 3, 4, 5, 7, 10, 25, 60, 600};
+	int on = 0, sum, value;
+	socklen_t size = sizeof(on);
 
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &size), 0);
+	assert_int_equal(on, 1);
+	sum = option(fd, TCP_KEEPIDLE) + option(fd, TCP_KEEPINTVL) * option(fd, TCP_KEEPCNT);
+	assert_true(sum <= (int)limit_s && sum > (int)limit_s * 3 / 4);
+	assert_int_equal(option(fd, TCP_USER_TIMEOUT), 0); /* IWCM-35 */
+	size = sizeof(value);
+	if (!getsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &value, &size))
+		assert_true(value == 1000 || value <= (int)limit_s * 125 + 10);
+}
+
+/* IWCM-34 IWCM-35: the socket that was accepted, and the one that was connected */
+static void socket_options__called_and_calling__set(void **state)
+{
 	(void)state;
-	for (size_t i = 0; i < COUNT_OF(limits_s); i++) {
-		struct core_settings settings = {.link_timeout_ms = limits_s[i] * 1000u};
-		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		int on = 0, sum, value;
-		socklen_t size = sizeof(on);
-
-		assert_int_equal(iw_alive_set_options(fd, &settings), 0);
-		assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &size), 0);
-		assert_int_equal(on, 1);
-		sum = option(fd, TCP_KEEPIDLE) +
-		      option(fd, TCP_KEEPINTVL) * option(fd, TCP_KEEPCNT);
-		assert_true(sum <= (int)limits_s[i] && sum > (int)limits_s[i] * 3 / 4);
-		assert_int_equal(option(fd, TCP_USER_TIMEOUT), 0); /* IWCM-35 */
-		size = sizeof(value);
-		if (!getsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &value, &size))
-			assert_true(value == 1000 || value <= (int)limits_s[i] * 125 + 10);
-		close(fd);
-	}
+	be_called(0);
+	check_limit(fd_of_flow(), HASTY_LINK_MS / 1000);
+	assert_int_equal(option(fd_of_flow(), TCP_NODELAY), 1);
+	hang_up();
+	be_calling_with(0, 4, 4);
+	check_limit(fd_of_flow(), HASTY_LINK_MS / 1000);
+	assert_int_equal(option(fd_of_flow(), TCP_NODELAY), 1);
 }
 
 #define CONTROL_SIZE 16u /* TCP_CA_NAME_MAX */
@@ -389,7 +362,7 @@ static void congestion_control__called_on_loopback__reno(void **state)
 	(void)state;
 	ABILITY_NEED(is_reno_allowed(), "net.ipv4.tcp_allowed_congestion_control without reno");
 	be_called(0);
-	get_control(conn_of_flow()->fd, name);
+	get_control(fd_of_flow(), name);
 	assert_string_equal(name, "reno");
 }
 
@@ -400,25 +373,8 @@ static void congestion_control__calling_on_loopback__reno(void **state)
 	(void)state;
 	ABILITY_NEED(is_reno_allowed(), "net.ipv4.tcp_allowed_congestion_control without reno");
 	be_calling_with(0, 4, 4);
-	get_control(conn_of_flow()->fd, name);
+	get_control(fd_of_flow(), name);
 	assert_string_equal(name, "reno");
-}
-
-/* All other connections use what the administrator has chosen. */
-static void congestion_control__other_address__as_the_system_says(void **state)
-{
-	struct iw_engine engine = {.settings.link_timeout_ms = 25000};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char before[CONTROL_SIZE], after[CONTROL_SIZE];
-
-	(void)state;
-	get_control(fd, before);
-	assert_int_equal(iw_setup_socket_options(fd, &engine.settings), 0);
-	iw_setup_congestion_control(fd, &engine);
-	get_control(fd, after);
-	assert_string_equal(after, before);
-	assert_int_equal(option(fd, TCP_NODELAY), 1);
-	close(fd);
 }
 
 /* DDP-17 IWCM-35: a peer that takes nothing, but whose kernel answers, is waited for */
@@ -476,17 +432,15 @@ int main(void)
 		TEST(crc_on__reply_has_c__both_directions_use_it, open_crc),
 		TEST(crc_auto__request_on_loopback__not_asked_for, open_auto),
 		TEST(crc_auto__reply_on_loopback__not_asked_for, open_auto),
-		cmocka_unit_test(wants_crc__peer_on_this_host_or_another__by_its_address),
 		TEST(header_off__request__private_data_alone, open_plain),
 		TEST(header_off__qualifier_is_no_port__invalid_parameter, open_plain),
 		TEST(proof_byte__foreign_peer__reads_the_first_byte, open_byte),
 		TEST(proof_byte__two_bytes_come__breaks, open_byte),
 		TEST(proof_off__foreign_peer__completes_when_sent, open_unproven),
 		TEST(proof_off__own_peer__completes_when_counted, open_unproven),
-		cmocka_unit_test(keepalive__any_limit__sum_of_the_probes),
+		TEST(socket_options__called_and_calling__set, open_short),
 		TEST(congestion_control__called_on_loopback__reno, open_unproven),
 		TEST(congestion_control__calling_on_loopback__reno, open_unproven),
-		cmocka_unit_test(congestion_control__other_address__as_the_system_says),
 		TEST(peer_takes_nothing__longer_than_the_limit__not_broken, open_short),
 	};
 

@@ -198,7 +198,7 @@ static void reply__request_of_our_own_engine__same_flag(void **state)
 		assert_int_equal(cm_get_accept(frame.data + 4, frame_size(&frame) - IW_MPA_HEAD - 4,
 					       &accept),
 				 1);
-		assert_int_equal(accept.flags, is_own ? CM_COUNTS : 0);
+		assert_int_equal(accept.flags, is_own ? CM_COUNTS | CM_ATOMICS : 0);
 		assert_int_equal(accept.read_in, 8);
 		assert_int_equal(accept.size, 2);
 		assert_memory_equal(accept.data, "ok", 2);

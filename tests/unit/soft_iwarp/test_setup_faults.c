@@ -26,10 +26,10 @@ WRAP(int, getpeername, (int fd, struct sockaddr *address, socklen_t *size), (fd,
 static void psp_create__a_system_call_fails__nothing_left(void **state)
 {
 	static const struct fault faults[] = {
-		{"core_slab_alloc", ENOMEM}, {"socket", EMFILE},	 {"socket", ENFILE},
-		{"setsockopt", ENOMEM},	     {"bind", ENOMEM},		 {"listen", ENOBUFS},
-		{"getsockname", ENOBUFS},    {"epoll_create1", EMFILE},	 {"epoll_ctl", ENOSPC},
-		{"eventfd", EMFILE},	     {"pthread_create", EAGAIN},
+		{"core_slab_alloc", ENOMEM}, {"socket", EMFILE},       {"socket", ENFILE},
+		{"setsockopt", ENOMEM},	     {"bind", ENOMEM},	       {"bind", EADDRINUSE},
+		{"listen", ENOBUFS},	     {"getsockname", ENOBUFS}, {"epoll_create1", EMFILE},
+		{"epoll_ctl", ENOSPC},	     {"eventfd", EMFILE},      {"pthread_create", EAGAIN},
 	};
 
 	(void)state;
@@ -42,8 +42,10 @@ static const struct fault call_faults[] = {
 	{"socket", EMFILE},
 	{"setsockopt", ENOMEM},
 	{"bind", EADDRNOTAVAIL},
+	{"bind", EADDRINUSE},
 	{"bind", ENOMEM},
 	{"connect", EAGAIN},
+	{"connect", EADDRNOTAVAIL},
 	{"connect", EHOSTUNREACH},
 	{"connect", ECONNREFUSED},
 	{"connect", ETIMEDOUT},
@@ -71,6 +73,7 @@ static void cr_accept__a_system_call_fails__reported_once(void **state)
 {
 	(void)state;
 	play_all(&scene_accept, call_faults, COUNT(call_faults));
+	play_all(&scene_accept_other, call_faults, COUNT(call_faults));
 }
 
 /* EP-CONNECT-22 IWCM-37 */

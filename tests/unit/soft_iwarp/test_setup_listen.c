@@ -4,8 +4,50 @@
 #include "setup_peer.h"
 #include "setup_stage.h"
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
+
+#include "soft/copy.h"
+
+/* --- system calls that fail once, with that errno; 0: none does --- */
+
+static _Atomic int bind_errno;	/* of this thread */
+static _Atomic int watch_errno; /* of the service thread, for that operation */
+static int watch_op;
+
+int __real_bind(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size)
+{
+	int error = address->sa_family == AF_INET ? atomic_exchange(&bind_errno, 0) : 0;
+
+	if (!error)
+		return __real_bind(fd, address, size);
+	errno = error;
+	return -1;
+}
+
+int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
+{
+	int error = 0;
+
+	if (soft_is_library_thread && op == watch_op)
+		error = atomic_exchange(&watch_errno, 0);
+	if (!error)
+		return __real_epoll_ctl(epoll_fd, op, fd, event);
+	errno = error;
+	return -1;
+}
+
+static void fail_watch(int op)
+{
+	watch_op = op;
+	atomic_store(&watch_errno, ENOSPC);
+}
 
 /* --- ports --- */
 
@@ -66,6 +108,25 @@ static void psp_create__port_free_or_not__own_number_or_derived_port(void **stat
 	assert_false(is_free(cm_port(wide, 1)));
 	expect_offered(cm_port(wide, 1), wide);
 	ok(core_psp_free(psp));
+}
+
+/* IWCM-05: not available to this process, for whatever reason */
+static void psp_create__port_cannot_be_bound__derived_port(void **state)
+{
+	static const int errors[] = {EADDRINUSE, EACCES, EADDRNOTAVAIL, EPERM};
+	uint16_t port;
+
+	(void)state;
+	close(listen_at(0, &port));
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		DAT_PSP_HANDLE psp;
+
+		atomic_store(&bind_errno, errors[i]);
+		psp = listen_for(port);
+		assert_true(is_free(port));
+		expect_offered(cm_port(port, 1), port);
+		ok(core_psp_free(psp));
+	}
 }
 
 /* IWCM-09 PSP-CREATE-16 */
@@ -214,6 +275,66 @@ static void listener__no_descriptors__idle_and_works_again(void **state)
 	close(fd);
 }
 
+/* IWCM-37: the peer learns of it at once, not after the time that a silent one has */
+static void listener__caller_cannot_be_watched__closed(void **state)
+{
+	int fd;
+
+	(void)state;
+	fail_watch(EPOLL_CTL_ADD);
+	fd = dial(stage.qual);
+	expect_closed(fd);
+	expect_served();
+}
+
+/* IWCM-37 EP-CONNECT-22: the reply could not be waited for */
+static void connect__reply_cannot_be_watched__rejected(void **state)
+{
+	uint16_t port;
+	int listener = listen_at(0, &port);
+	int fd;
+
+	(void)state;
+	fail_watch(EPOLL_CTL_MOD);
+	connect_with(port, WAIT_US, NULL, 0);
+	fd = answer_call(listener);
+	get_frame(fd, REQUEST);
+	expect(DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	expect_closed(fd);
+	close(listener);
+}
+
+/* IWCM-70: an adapter whose last service point has gone takes no share from this one */
+static void listener__other_adapter_listens_no_more__whole_share(void **state)
+{
+	enum { LIMIT = 112, COUNT = LIMIT / 4 + 8 };
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
+	struct rlimit limit, low;
+	DAT_CONN_QUAL qual;
+	DAT_PSP_HANDLE psp;
+	DAT_IA_HANDLE ia;
+	int fds[COUNT];
+
+	(void)state;
+	ok(core_ia_open_safe((DAT_NAME_PTR)(uintptr_t) "hasty", 8, &async, &ia));
+	ok(core_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &evd));
+	ok(core_psp_create_any(ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
+	ok(core_psp_free(psp));
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	low.rlim_cur = LIMIT;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	for (int i = 0; i < COUNT; i++)
+		fds[i] = dial(stage.qual);
+	expect_served();
+	for (int i = 0; i < COUNT; i++) {
+		expect_silence(fds[i]);
+		close(fds[i]);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ok(core_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
 /* Silent peers are dropped with the service point. */
 static void psp_free__silent_peers__closed(void **state)
 {
@@ -231,6 +352,10 @@ int main(void)
 #define hasty(name) cmocka_unit_test_setup_teardown(name, open_hasty, close_stage)
 	const struct CMUnitTest tests[] = {
 		one(psp_create__port_free_or_not__own_number_or_derived_port),
+		one(psp_create__port_cannot_be_bound__derived_port),
+		one(listener__caller_cannot_be_watched__closed),
+		one(connect__reply_cannot_be_watched__rejected),
+		one(listener__other_adapter_listens_no_more__whole_share),
 		one(psp_create__twice__in_use_and_only_at_the_address),
 		one(request__without_header_at_a_derived_port__refused),
 		cmocka_unit_test_setup_teardown(listener__many_late_requests__nobody_dropped,

@@ -81,8 +81,8 @@ static void connect__alien_server_at_the_first_place__next_one_serves(void **sta
 /* IWCM-07 IWCM-12 */
 static void connect__listener_of_another_qualifier__next_one_serves(void **state)
 {
-	uint8_t bytes[CM_REJECT_SIZE];
-	size_t size = cm_put_reject(CM_REASON_NOT_HERE, bytes);
+	uint8_t bytes[CM_REJECT_MAX];
+	size_t size = cm_put_reject(CM_REASON_NOT_HERE, NULL, 0, bytes);
 	struct frame frame = make_enhanced(REPLY, FLAG_R, 0, bytes, size);
 	uint16_t port;
 	int other = listen_at(0, &port);

@@ -187,28 +187,6 @@ static void request__bytes_behind_it__set_up_ends(void **state)
 	expect_closed(fd);
 }
 
-/* CR-ACCEPT-21 */
-static void request__peer_gives_up__accept_fails_by_event(void **state)
-{
-	const struct linger now = {.l_onoff = 1, .l_linger = 0};
-
-	(void)state;
-	for (int is_reset = 0; is_reset < 2; is_reset++) {
-		struct frame frame = own_request();
-		int fd = dial(stage.qual);
-
-		put_frame(fd, &frame);
-		take_request();
-		if (is_reset)
-			assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)),
-					 0);
-		close(fd);
-		accept_with(NULL, 0);
-		expect(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
-		ok(core_ep_reset(stage.b));
-	}
-}
-
 /* MPA-22 */
 static void request__markers__reply_with_R_and_without_M(void **state)
 {
@@ -230,8 +208,8 @@ static void expect_own_reject(int fd, enum cm_reason reason)
 
 	assert_int_equal(frame.head[16], FLAG_R | FLAG_S);
 	assert_int_equal(frame.head[17], 2);
-	assert_int_equal(frame_size(&frame), IW_MPA_HEAD + 4 + CM_REJECT_SIZE);
-	assert_int_equal(cm_get_reject(frame.data + 4, CM_REJECT_SIZE), reason);
+	assert_int_equal(frame_size(&frame), IW_MPA_HEAD + 4 + CM_REJECT_HEAD);
+	assert_int_equal(cm_get_reject(frame.data + 4, CM_REJECT_HEAD), reason);
 	assert_int_equal(frame.data[4 + 7], 0);
 	expect_closed(fd);
 }
@@ -355,7 +333,6 @@ int main(void)
 		one(request__no_room_for_enhanced_data__reply_with_R),
 		one(request__single_bytes_with_all_flags__served),
 		one(request__bytes_behind_it__set_up_ends),
-		one(request__peer_gives_up__accept_fails_by_event),
 		one(request__markers__reply_with_R_and_without_M),
 		one(request__header_makes_no_sense__reason_2),
 		one(request__bytes_behind_the_data__ignored),

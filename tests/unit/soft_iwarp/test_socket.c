@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The system calls of the data path are no cancellation points (transfer/socket.h). */
+/* The system calls of the data path are no cancellation points (transfer/access.h). */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "soft/iwarp/transfer/socket.h"
+#include "soft/iwarp/transfer/access.h"
 
 struct calls {
 	int fds[2];

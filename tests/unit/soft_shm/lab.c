@@ -2,38 +2,52 @@
 /* The lab of lab.h: its construction, and the calls of our side. */
 #include "lab.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/ep/ep_fast.h"
 #include "core/base/slab.h"
 #include "soft/copy.h"
-#include "soft/fds.h"
 #include "soft/key.h"
-#include "soft/shm/connect/ep.h"
+#include "soft/shm/state.h"
+#include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/setup.h"
+#include "soft/shm/engine/drive.h"
+#include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/fast.h"
-#include "soft/shm/transfer/piece.h"
-#include "soft/shm/transfer/post.h"
-#include "soft/shm/transfer/progress.h"
 
 #define GUARD_BYTE 0xa5
 
 struct lab *lab_current;
 static struct soft_keys *own_table, *peer_table;
+static struct soft_guard peer_guard; /* of the peer's table, held by the test */
+
+static int peer_file = -1;
 
 /* Created once, like the key tables below. */
-static uint8_t *make_memory(uint8_t **block)
+static uint8_t *make_memory(uint8_t **block, int file)
 {
+	const size_t size = LAB_MEMORY + 2 * LAB_GUARD;
+
 	if (!*block)
-		*block = mmap(NULL, LAB_MEMORY + 2 * LAB_GUARD, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		*block = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			      file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, file, 0);
 	LAB_MUST(*block != MAP_FAILED);
-	memset(*block, GUARD_BYTE, LAB_MEMORY + 2 * LAB_GUARD);
+	memset(*block, GUARD_BYTE, size);
 	return *block + LAB_GUARD;
+}
+
+static void open_peer_file(void)
+{
+	if (peer_file >= 0)
+		return;
+	peer_file = memfd_create("peer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	LAB_MUST(peer_file >= 0 && ftruncate(peer_file, LAB_MEMORY + 2 * LAB_GUARD) == 0);
+	LAB_MUST(fcntl(peer_file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
 }
 
 static void check_guards(const uint8_t *memory)
@@ -48,8 +62,9 @@ static void make_memory_table(struct lab *lab)
 {
 	static uint8_t *own_block, *peer_block;
 
-	lab->memory = make_memory(&own_block);
-	lab->peer_memory = make_memory(&peer_block);
+	open_peer_file();
+	lab->memory = make_memory(&own_block, -1);
+	lab->peer_memory = make_memory(&peer_block, peer_file);
 	lab->lmr = &lab->regions[LAB_LOCAL_KEY];
 	lab->lmr->address = (uintptr_t)lab->memory;
 	lab->lmr->length = LAB_MEMORY;
@@ -75,9 +90,17 @@ static void make_queues(struct lab *lab)
 	lab->ep.recv.capacity = LAB_RECEIVES;
 }
 
-static void make_core(struct lab *lab, enum core_copy_path copy)
+static void make_core(struct lab *lab, const struct lab_form *form)
 {
-	lab->ia.settings = (struct core_settings){.copy = copy, .peer_timeout_ms = 50};
+	lab->ia.settings = (struct core_settings){
+		.copy = form->copy,
+		.peer_timeout_ms = form->peer_timeout_ms ? form->peer_timeout_ms : 50,
+		.rnr_timeout_ms = form->rnr_timeout_ms,
+		.setup_timeout_ms = form->setup_timeout_ms,
+	};
+	lab->ia.provider_attr.max_private_data_size = LAB_PRIVATE_MAX;
+	lab->ia.address.in.sin_family = AF_INET;
+	lab->ia.address.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	lab->pz.id = 7;
 	atomic_store(&lab->cell.tag, CORE_TAG(DAT_HANDLE_TYPE_EP));
 	/* there are no EVDs yet */
@@ -98,11 +121,13 @@ static void make_core(struct lab *lab, enum core_copy_path copy)
 
 static void make_keys(struct lab *lab)
 {
-	const uint32_t all = SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_PULL;
+	const uint32_t all = SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE;
 
 	/* created once: fuzzers open thousands of labs in a second */
-	if (!own_table)
+	if (!own_table) {
 		LAB_MUST(soft_keys_create(&own_table) == 0 && soft_keys_create(&peer_table) == 0);
+		soft_guard_begin(&peer_guard, peer_table);
+	}
 	lab->adapter.keys = own_table;
 	lab->peer_keys = peer_table;
 	LAB_MUST(!soft_keys_add(lab->adapter.keys, (uintptr_t)lab->memory, LAB_MEMORY, all,
@@ -120,66 +145,54 @@ static void drop_key(struct soft_keys *keys, uint32_t key)
 	soft_keys_release(keys, key);
 }
 
-static void make_engine(struct lab *lab)
-{
-	struct shm_engine *engine = &lab->engine;
-
-	engine->ia = &lab->ia;
-	engine->adapter = &lab->adapter;
-	engine->settings = lab->ia.settings;
-	engine->private_max = LAB_PRIVATE_MAX;
-	atomic_init(&engine->refs, 1000); /* never freed: it is part of the lab */
-	atomic_init(&engine->deadline_ns, UINT64_MAX);
-	core_lock_init(&engine->lock);
-	soft_thread_init(&engine->service);
-	LAB_MUST(!soft_thread_open(&engine->service, (epoll_data_t){.u64 = SHM_ID_KICK}));
-}
-
-static void make_conn(struct lab *lab, bool has_cma)
-{
-	int fds[2], segment_fd;
-	struct shm_conn *conn;
-
-	LAB_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
-	lab->peer_fd = fds[1];
-	LAB_MUST(soft_fd_add(fds[0]) == 0);
-	LAB_MUST(shm_conn_create(&lab->engine, fds[0], SHM_PASSIVE, &conn) == 0);
-	LAB_MUST(shm_conn_make_segment(conn, &segment_fd) == 0);
-	conn->segment_fd = segment_fd;
-	LAB_MUST(shm_engine_add(&lab->engine, SHM_SLOT_CONN, conn, &conn->id) == 0);
-	LAB_MUST(soft_view_get(soft_keys_fd(lab->peer_keys), &conn->remote.view) == 0);
-	conn->pz = lab->pz.id;
-	conn->remote.pz = 9;
-	conn->remote.pid = getpid();
-	conn->remote.is_trusted = true;
-	conn->remote.has_cma = has_cma;
-	conn->remote.has_pull = has_cma;
-	conn->remote.is_pulling = has_cma;
-	conn->read_limit = 2;
-	lab->conn = conn;
-	lab->peer = conn->theirs;
-	lab->peer_requests = conn->segment->request[SHM_ACTIVE];
-	lab->peer_responses = conn->segment->response[SHM_ACTIVE];
-	shm_producer_init(&lab->peer_out, lab->peer_requests, SHM_REQUEST_RING,
-			  &conn->mine->request_consumed);
-	shm_producer_init(&lab->peer_answers, lab->peer_responses, SHM_RESPONSE_RING,
-			  &conn->mine->response_consumed);
-	shm_conn_attach(conn, &lab->ep);
-	shm_conn_set_state(conn, SHM_ESTABLISHED);
-	shm_conn_update_reasons(conn, &lab->ep);
-}
-
-struct lab *lab_open(enum core_copy_path copy, bool has_cma)
+struct lab *lab_open_alone(const struct lab_form *form)
 {
 	struct lab *lab = core_line_alloc(1, sizeof(*lab));
 
 	LAB_MUST(lab && !lab_current);
 	lab_current = lab;
-	make_core(lab, copy);
+	make_core(lab, form);
 	lab->adapter.ia = &lab->ia;
 	make_keys(lab);
-	make_engine(lab);
-	make_conn(lab, has_cma);
+	atomic_store(soft_keys_pulse(lab->adapter.keys), 0);
+	lab_peer_polled_at(lab, 0);
+	LAB_MUST(shm_engine_create(&lab->adapter, &lab->engine) == 0);
+	lab->peer_fd = -1;
+	lab->segment_fd = -1;
+	return lab;
+}
+
+static bool is_any(const struct shm_conn *conn, uint64_t unused)
+{
+	(void)conn;
+	(void)unused;
+	return true;
+}
+
+static int take_request(struct lab *lab, const struct transport_request *request)
+{
+	LAB_MUST(request->transport == lab->conn);
+	return 0;
+}
+
+struct lab *lab_open(const struct lab_form *form)
+{
+	const struct transport_conn_param param = {.read_in = 2, .read_out = LAB_REQUESTS};
+	struct lab *lab = lab_open_alone(form);
+	DAT_CONN_QUAL qual = 0;
+	uint32_t index = 0;
+
+	LAB_MUST(!shm_listen(lab->engine, (struct core_ref){NULL, 0}, &qual, &lab->listener));
+	lab_peer_calls(lab, qual, form);
+	shm_listener_event(lab->listener);
+	lab->conn = shm_engine_next_conn(lab->engine, &index, is_any, 0);
+	LAB_MUST(lab->conn);
+	lab->requested = take_request;
+	lab_serve_socket(lab);
+	LAB_MUST(shm_accept(lab->conn, &lab->ep, &param) == 0);
+	lab_peer_is_ready(lab);
+	lab_serve_socket(lab);
+	LAB_MUST(lab_is_open(lab));
 	return lab;
 }
 
@@ -212,19 +225,40 @@ void lab_go_fast(struct lab *lab)
 	lab->ep.recv_evd = &lab->recv_evd.evd;
 	lab->ep.request_evd = &lab->request_evd.evd;
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_EVD);
-	for (unsigned i = 0; i < CORE_PINS_LIGHT_AFTER; i++) {
+	for (unsigned i = 0; i < CORE_FENCE_AFTER_PINS; i++) {
 		core_pin(&lab->lmr->pinned);
 		core_unpin(&lab->lmr->pinned);
 	}
 	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_source);
 	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_target);
-	lab->map = (struct shm_map){.key = lab->peer_rkey,
-				    .state = SHM_MAP_READY,
-				    .is_writable = true,
-				    .address = (uintptr_t)lab->peer_memory,
-				    .region = {.base = lab->peer_memory, .length = LAB_MEMORY}};
-	lab->conn->remote.last_map = &lab->map;
-	lab->conn->is_unfenced = true;
+	shm_conn_disarm(lab->conn);
+}
+
+int lab_peer_file(void)
+{
+	return peer_file;
+}
+
+void lab_map_peer(struct lab *lab)
+{
+	const struct shm_wire_give give = {.key = lab->peer_rkey,
+					   .address = (uintptr_t)lab->peer_memory,
+					   .length = LAB_MEMORY,
+					   .offset = LAB_GUARD};
+	union shm_wire wire;
+
+	while (lab_peer_packet(lab, &wire) != SHM_WIRE_MAP_ASK) {
+		LAB_MUST(!shm_map_find(lab->conn, give.key));
+		shm_map_count_use(lab->conn, give.key);
+	}
+	shm_map_given(lab->conn, &give, peer_file);
+	/* too long for the fast path */
+	LAB_MUST(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 1000, give.key, give.address));
+	LAB_MUST(lab->done == 1 &&
+		 atomic_load(&lab->own->is_unfenced) == core_fence_is_supported(CORE_FENCE_HOST));
+	memset(lab->peer_memory, GUARD_BYTE, 1000);
+	lab->done = 0;
+	lab->lookups = 0;
 }
 
 bool lab_is_open(const struct lab *lab)
@@ -232,33 +266,47 @@ bool lab_is_open(const struct lab *lab)
 	return lab->end == 0 && shm_conn_state(lab->conn) == SHM_ESTABLISHED;
 }
 
-void lab_close(struct lab *lab)
+/* The thread of the engine, which does not run, holds a reference; so does each connection. */
+static void close_engine(struct lab *lab)
 {
-	struct shm_conn *conn;
+	const int fd = lab->engine->service.epoll_fd;
 
-	if (lab->end == 0)
-		shm_ep_detach(&lab->ep);
-	shm_ep_destroy(&lab->ep);
-	free(lab->ep.transport);
-	while ((conn = shm_engine_next_pending(&lab->engine)) != NULL)
-		shm_conn_put(conn);
-	LAB_MUST(atomic_load(&lab->engine.refs) == 1000);
-	LAB_MUST(atomic_load(&lab->engine.active_count) == 0);
-	LAB_MUST(atomic_load(&lab->engine.disarmed) == 0);
-	LAB_MUST(atomic_load(&lab->lmr->pinned.others) == 0 && core_pins_own.used == 0);
+	LAB_MUST(shm_active_count(lab->engine) == 0);
+	if (lab->listener)
+		shm_unlisten(lab->engine, lab->listener);
+	shm_engine_put(lab->engine);
+	shm_engine_put(lab->engine);
+	LAB_MUST(fcntl(fd, F_GETFD) < 0);
+}
+
+static void close_locks(struct lab *lab)
+{
 	core_lock_destroy(&lab->cell.lock);
 	if (lab->recv_evd.evd.cell) {
 		core_lock_destroy(&lab->recv_evd.cell.lock);
 		core_lock_destroy(&lab->request_evd.cell.lock);
 	}
-	LAB_MUST(!lab->engine.pools && lab->engine.pool_count == 0);
-	if (lab->our_pool)
-		munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
-	close(lab->peer_fd);
-	soft_thread_close(&lab->engine.service);
-	core_slab_free(lab->engine.slots, lab->engine.slot_count * sizeof(*lab->engine.slots));
-	core_slab_free(lab->engine.active, lab->engine.slot_count * sizeof(*lab->engine.active));
-	core_lock_destroy(&lab->engine.lock);
+}
+
+static void put_asking(struct soft_attended *attended, void *unused)
+{
+	(void)unused;
+	shm_conn_put(shm_conn_of_attended(attended));
+}
+
+void lab_close(struct lab *lab)
+{
+	if (lab->end == 0)
+		shm_ep_detach(&lab->ep);
+	shm_ep_destroy(&lab->ep);
+	free(lab->ep.transport);
+	soft_attention_serve_asking(&lab->engine->attention, put_asking, NULL);
+	if (lab->conn)
+		shm_conn_put(lab->conn);
+	LAB_MUST(atomic_load(&lab->lmr->pinned.others) == 0 && core_pins_own.used == 0);
+	close_engine(lab);
+	close_locks(lab);
+	lab_peer_leaves(lab);
 	drop_key(own_table, lab->rkey);
 	drop_key(own_table, lab->read_only);
 	drop_key(peer_table, lab->peer_rkey);
@@ -310,10 +358,7 @@ bool lab_poll_as(struct lab *lab, struct core_dequeue *dequeue, unsigned most)
 
 	/* a connection without idle polls is a stream */
 	shm_conn_set_idle(lab->conn, most == 1);
-	found = shm_poll_message(lab->conn, &lab->ep, dequeue->cell, dequeue->event);
-	dequeue->is_filled = found == SHM_POLL_DONE;
-	if (found == SHM_POLL_DECLINED)
-		found = shm_poll_fast(lab->conn, &lab->ep, dequeue);
+	found = shm_poll_fast(lab->conn, &lab->ep, dequeue);
 	return found == SHM_POLL_DONE;
 }
 
@@ -337,27 +382,20 @@ bool lab_poll(struct lab *lab, struct core_evd *evd, unsigned most)
 enum transport_poll lab_dequeue(struct lab *lab, struct lab_evd *evd, DAT_EVENT *event)
 {
 	enum transport_poll found;
-	struct core_ep *ep;
 
 	if (!core_handle_enter_fast(&evd->cell, DAT_HANDLE_TYPE_EVD))
 		abort();
-	found = shm_poll_last(&evd->cell, event, &ep);
-	if (found == TRANSPORT_POLL_SLOW)
-		found = shm_poll_any(&lab->engine, &evd->cell, event, ep);
+	found = shm_poll(lab->engine, &evd->cell, event);
 	core_lock_leave(&evd->cell.lock);
 	return found;
 }
 
 static void pass(struct lab *lab, bool is_fast)
 {
-	struct shm_conn *conn = lab->conn;
-
 	if (!lab_is_open(lab))
 		return;
-	shm_conn_get(conn);
 	if (!is_fast || !lab_poll(lab, lab->ep.recv_evd, 1))
-		shm_conn_pass(conn, &lab->ep);
-	shm_conn_put(conn);
+		shm_drive(lab->conn, &lab->ep);
 	lab_take_events(lab);
 }
 
@@ -371,6 +409,23 @@ void lab_library_pass(struct lab *lab)
 	soft_is_library_thread = true;
 	pass(lab, false);
 	soft_is_library_thread = false;
+}
+
+void lab_serve_socket(struct lab *lab)
+{
+	soft_is_library_thread = true;
+	shm_service_conn(lab->conn);
+	soft_is_library_thread = false;
+	lab_take_events(lab);
+}
+
+void lab_serve_pending(struct lab *lab)
+{
+	soft_is_library_thread = true;
+	shm_service_pending(lab->engine);
+	shm_service_deadlines(lab->engine);
+	soft_is_library_thread = false;
+	lab_take_events(lab);
 }
 
 /* A segment of len bytes at offset of our memory, cut at its end. */
@@ -406,7 +461,7 @@ static bool post_fast(struct lab *lab, const struct core_fast_post *post)
 
 static void post_slow(struct lab *lab, const struct core_fast_post *post)
 {
-	struct core_req *req = core_req_put(&lab->ep, post);
+	struct core_req *req = post->req;
 
 	if (!req->len)
 		req->segments = 0;
@@ -468,6 +523,7 @@ bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, u
 	if (queue->tail - queue->head == queue->capacity || !lab_is_open(lab))
 		return false;
 	lab->next_flags = DAT_COMPLETION_DEFAULT_FLAG;
+	post.req = core_req_put(&lab->ep, &post);
 	if (post_fast(lab, &post))
 		lab->fast_posts++;
 	else

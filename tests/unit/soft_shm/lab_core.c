@@ -7,8 +7,27 @@
 
 #include "core/ep/ep_fast.h"
 #include "core/base/slab.h"
+#include "core/base/thread.h"
 
 struct core_lmr core_mem_none;
+
+struct core_name core_object_name(const struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	(void)cell;
+	(void)type;
+	return (struct core_name){"ep"};
+}
+
+/* The service thread does not run: the test does its work. */
+int core_thread_create(pthread_t *thread_out, const struct core_thread_form *form,
+		       void *(*run)(void *), void *argument)
+{
+	(void)thread_out;
+	(void)form;
+	(void)run;
+	(void)argument;
+	return 0;
+}
 
 void core_evd_notify_locked(struct core_evd *evd)
 {
@@ -26,7 +45,8 @@ void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 
 /* As in evd.c. */
 bool core_evd_deliver_dto_queued(struct core_evd *evd, const struct core_handle *locked,
-				 DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
+				 DAT_EP_HANDLE ep_handle, struct core_done done,
+				 DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	bool has_room;
 
@@ -36,8 +56,8 @@ bool core_evd_deliver_dto_queued(struct core_evd *evd, const struct core_handle 
 	if (has_room) {
 		struct core_event *slot = core_evd_slot_locked(evd);
 
-		core_event_fill_dto(&slot->event, evd->cell, ep_handle, cookie, DAT_DTO_SUCCESS,
-				    len);
+		core_event_fill_dto(&slot->event, evd->cell, ep_handle, done, cookie,
+				    DAT_DTO_SUCCESS, len);
 		slot->srq = (struct core_ref){NULL, 0};
 	}
 	if (evd->cell != locked)
@@ -56,8 +76,9 @@ static void raise_done(struct core_ep *ep)
 		ep->req.done--;
 		if (ep->request_evd && (req->status != DAT_DTO_SUCCESS ||
 					!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
-			core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, req->status,
-					  req->done_len, true, (struct core_ref){NULL, 0});
+			core_evd_post_dto(ep->request_evd, ep->cell, CORE_DONE(req->op),
+					  req->cookie, req->status, req->done_len, true,
+					  (struct core_ref){NULL, 0});
 	}
 }
 
@@ -80,6 +101,13 @@ void core_ep_established(struct core_ep *ep, const struct transport_conn_param *
 {
 	LAB_MUST(peer->private_data_size <= LAB_PRIVATE_MAX);
 	ep->state = DAT_EP_STATE_CONNECTED;
+}
+
+void core_ep_keep_rejection(struct core_ep *ep, const void *private_data, uint32_t size)
+{
+	(void)ep;
+	(void)private_data;
+	(void)size;
 }
 
 void core_ep_connect_failed(struct core_ep *ep, DAT_EVENT_NUMBER number)
@@ -115,6 +143,12 @@ const struct core_wqe *core_recv_next(struct core_ep *ep)
 	return core_recv_is_posted(ep) ? core_recv_oldest(ep) : NULL;
 }
 
+void core_recv_done_immediate(struct core_ep *ep, uint32_t value, DAT_VLEN len, bool is_solicited)
+{
+	(void)value;
+	core_recv_done(ep, DAT_DTO_SUCCESS, len, is_solicited);
+}
+
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
 		    bool is_solicited)
 {
@@ -125,8 +159,8 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 	ep->recv.head++;
 	lab_current->receive_solicited = is_solicited;
 	if (ep->recv_evd) {
-		core_evd_post_dto(ep->recv_evd, ep->cell, receive->cookie, status, len, true,
-				  (struct core_ref){NULL, 0});
+		core_evd_post_dto(ep->recv_evd, ep->cell, CORE_DONE(CORE_RECEIVED), receive->cookie,
+				  status, len, true, (struct core_ref){NULL, 0});
 		return;
 	}
 	lab_current->received++;
@@ -154,8 +188,7 @@ void core_srq_serve_all(struct core_ia *ia)
 int core_sp_request(struct core_ref sp, const struct transport_request *request)
 {
 	(void)sp;
-	(void)request;
-	return -1;
+	return lab_current->requested ? lab_current->requested(lab_current, request) : -1;
 }
 
 struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,

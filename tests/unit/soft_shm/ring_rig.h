@@ -13,15 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "soft/shm/ring.h"
-#include "soft/shm/segment.h"
+#include "soft/shm/bytes/ring.h"
+#include "soft/shm/bytes/segment.h"
 
 #define SIZE SHM_RESPONSE_RING
 #define PAYLOAD SHM_RESPONSE_PAYLOAD
 
 struct rig {
 	_Atomic uint32_t consumed;
-	alignas(SHM_LINE) uint8_t bytes[SIZE];
+	alignas(SHM_PAGE) uint8_t bytes[SIZE];
+	uint8_t large[SHM_LARGE_RING]; /* behind it */
 	struct shm_producer out;
 	struct shm_consumer in;
 };
@@ -29,7 +30,7 @@ struct rig {
 /* Both indexes start just below the wrap-around of 32 bits. */
 static inline int setup(void **state)
 {
-	struct rig *rig = aligned_alloc(SHM_LINE, sizeof(*rig));
+	struct rig *rig = aligned_alloc(SHM_PAGE, sizeof(*rig));
 	const uint32_t start =
 		UINT32_MAX - 95; /* the fourth entry of the smallest size crosses zero */
 
@@ -37,7 +38,7 @@ static inline int setup(void **state)
 	memset(rig, 0, sizeof(*rig));
 	atomic_init(&rig->consumed, start);
 	shm_producer_init(&rig->out, rig->bytes, SIZE, &rig->consumed);
-	shm_consumer_init(&rig->in, rig->bytes, SIZE, PAYLOAD, &rig->consumed);
+	shm_consumer_init(&rig->in, rig->bytes, SIZE, &rig->consumed);
 	*state = rig;
 	return 0;
 }
@@ -48,7 +49,7 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* 1: written (not published), 0: full. */
+/* 1: written, 0: full. */
 static inline int put(struct rig *rig, uint64_t number, uint32_t payload)
 {
 	struct shm_entry entry = {

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "lab.h"
-#include "soft/shm/engine/active.h"
 #include "soft/shm/state.h"
 
 #define CONNS 150u /* more than the first table holds */
@@ -22,6 +21,7 @@
 struct scene {
 	struct lab *lab;
 	struct shm_conn *conns[CONNS];
+	uint64_t numbers[CONNS];
 	bool is_active[CONNS];
 	uint32_t count;
 };
@@ -30,13 +30,14 @@ static int open_scene(void **state)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
 
-	scene->lab = lab_open(CORE_COPY_MAP, false);
+	scene->lab = lab_open_alone(&(struct lab_form){.copy = CORE_COPY_MAP});
 	for (unsigned i = 0; i < CONNS; i++) {
 		struct shm_conn **conn = &scene->conns[i];
 
-		assert_int_equal(shm_conn_create(&scene->lab->engine, -1, SHM_PASSIVE, conn), 0);
-		assert_int_equal(
-			shm_engine_add(&scene->lab->engine, SHM_SLOT_CONN, *conn, &(*conn)->id), 0);
+		assert_int_equal(shm_conn_create(scene->lab->engine, -1, SHM_PASSIVE, conn), 0);
+		assert_int_equal(shm_engine_add(scene->lab->engine, SHM_SLOT_CONN, *conn,
+						&scene->numbers[i]),
+				 0);
 	}
 	*state = scene;
 	return 0;
@@ -45,9 +46,9 @@ static int open_scene(void **state)
 static void set_active(struct scene *scene, unsigned i, bool is_active)
 {
 	if (is_active)
-		shm_engine_activate(&scene->lab->engine, scene->conns[i]);
+		shm_engine_activate(scene->lab->engine, scene->conns[i]);
 	else
-		shm_engine_deactivate(&scene->lab->engine, scene->conns[i]);
+		shm_engine_deactivate(scene->lab->engine, scene->conns[i]);
 	if (scene->is_active[i] != is_active)
 		scene->count += is_active ? 1 : -1u;
 	scene->is_active[i] = is_active;
@@ -59,6 +60,7 @@ static int close_scene(void **state)
 
 	for (unsigned i = 0; i < CONNS; i++) {
 		set_active(scene, i, false);
+		shm_engine_remove(scene->lab->engine, scene->numbers[i]);
 		shm_conn_put(scene->conns[i]);
 	}
 	lab_close(scene->lab);
@@ -69,7 +71,7 @@ static int close_scene(void **state)
 /* Returns the one whose turn it is. */
 static unsigned turn(struct scene *scene)
 {
-	struct shm_conn *conn = shm_engine_rotate(&scene->lab->engine);
+	struct shm_conn *conn = shm_engine_rotate(scene->lab->engine);
 	unsigned i = 0;
 
 	assert_non_null(conn);
@@ -92,7 +94,7 @@ static void check_round(struct scene *scene)
 {
 	bool had[CONNS] = {false};
 
-	assert_int_equal(atomic_load(&scene->lab->engine.active_count), scene->count);
+	assert_int_equal(shm_active_count(scene->lab->engine), scene->count);
 	for (uint32_t n = 0; n < scene->count; n++) {
 		unsigned i = turn(scene);
 
@@ -107,7 +109,7 @@ static void rotate__connections_come_and_go__each_in_turn(void **state)
 	struct scene *scene = *state;
 	uint64_t seed = 1;
 
-	assert_null(shm_engine_rotate(&scene->lab->engine));
+	assert_null(shm_engine_rotate(scene->lab->engine));
 	for (uint32_t step = 0; step < STEPS; step++) {
 		uint32_t what = next_random(&seed);
 		unsigned i = next_random(&seed) % CONNS;

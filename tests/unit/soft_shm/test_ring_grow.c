@@ -1,139 +1,144 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The byte ring alone: a ring that is replaced by a larger one.
+ * The byte ring alone: a ring that was full often is replaced by the large one.
  */
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "ring_rig.h"
 
 #define LARGE SHM_LARGE_RING
 
-/* Whatever an earlier use has left there. */
-static alignas(SHM_LINE) uint8_t large[LARGE];
+static int populate_errno; /* of madvise; 0: it works */
 
-static int setup_large(void **state)
+int __real_madvise(void *address, size_t length, int advice);
+int __wrap_madvise(void *address, size_t length, int advice);
+int __wrap_madvise(void *address, size_t length, int advice)
 {
-	memset(large, 0xa5, sizeof(large));
+	if (!populate_errno)
+		return __real_madvise(address, length, advice);
+	errno = populate_errno;
+	return -1;
+}
+
+static int setup_full(void **state)
+{
+	populate_errno = EINVAL; /* an old kernel: no more than private memory can */
 	return setup(state);
 }
 
-/* The consumer gets the larger ring, then the producer goes over to it. */
-static void grow(struct rig *rig)
+/* Fills the ring with entries without payload: the number of entries in it. */
+static uint64_t fill(struct rig *rig, uint64_t from)
 {
-	rig->in.large = large;
-	assert_true(shm_producer_grow(&rig->out, large));
+	while (rig->out.mask == SIZE - 1 && put(rig, from, 0) == 1)
+		from++;
+	return from;
 }
 
-static void put_visibly(struct rig *rig, uint64_t number, uint32_t payload)
+/* The producer finds no room so often, and goes on in the large ring. Takes nothing. */
+static uint64_t grow(struct rig *rig)
 {
-	assert_int_equal(put(rig, number, payload), 1);
-	(void)shm_producer_publish(&rig->out);
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < 2 * SHM_GROW_AFTER && rig->out.mask == SIZE - 1; i++)
+		count = fill(rig, count);
+	assert_int_equal(rig->out.mask, LARGE - 1);
+	assert_int_equal(put(rig, count, 0), 1);
+	return count + 1;
 }
 
-static void grow__entries_on_both_sides__taken_in_order(void **state)
+static void take_all(struct rig *rig, uint64_t from, uint64_t to)
+{
+	for (; from < to; from++) {
+		assert_true(shm_consumer_has_entry(&rig->in));
+		take(rig, from, 0);
+	}
+}
+
+static void reserve__full_often__continues_in_the_large_ring(void **state)
 {
 	struct rig *rig = *state;
+	uint64_t count = grow(rig);
 
-	for (uint64_t i = 0; i < 3; i++)
-		put_visibly(rig, i, 100);
-	grow(rig);
-	for (uint64_t i = 3; i < 8; i++)
-		put_visibly(rig, i, 200);
-	for (uint64_t i = 0; i < 8; i++) {
-		assert_true(shm_consumer_has_entry(&rig->in));
-		take(rig, i, i < 3 ? 100 : 200);
-	}
+	take_all(rig, 0, count);
 	assert_false(shm_consumer_has_entry(&rig->in));
 	assert_int_equal(peek(rig), 0);
 	assert_int_equal(shm_consumer_index(&rig->in), rig->out.produced);
-	/* nothing is written to the first ring any more */
+	/* nothing is written to the first ring any more, and an entry may be larger */
 	memset(rig->bytes, 0, sizeof(rig->bytes));
-	put_visibly(rig, 8, 100);
-	take(rig, 8, 100);
+	assert_int_equal(put(rig, 8, SHM_LARGE_PAYLOAD), 1);
+	take(rig, 8, SHM_LARGE_PAYLOAD);
 	for (size_t i = 0; i < sizeof(rig->bytes); i++)
 		assert_int_equal(rig->bytes[i], 0);
 }
 
-/* Several laps, with fillers; space is given back in quarters of the larger ring. */
-static void grow__laps_of_the_larger_ring__nothing_lost(void **state)
+/* Once is not often: the consumer only was late. */
+static void reserve__full_some_times__the_same_ring(void **state)
 {
 	struct rig *rig = *state;
-	uint64_t sent = 0, taken = 0;
+	uint64_t count = fill(rig, 0);
+
+	for (unsigned i = 1; i < SHM_GROW_AFTER - 1; i++)
+		assert_int_equal(put(rig, count, 0), 0);
+	assert_int_equal(rig->out.mask, SIZE - 1);
+	assert_int_equal(count, SIZE / SHM_ENTRY_ALIGN - 1);
+}
+
+/* Several laps, with fillers; space is given back in quarters of the large ring. */
+static void grow__laps_of_the_large_ring__nothing_lost(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t sent, taken = 0;
 	uint32_t given_back = 0;
 
-	grow(rig);
+	take_all(rig, 0, grow(rig));
+	sent = taken;
 	while (taken < 1000) {
 		const uint32_t before = rig->in.released;
 
-		while (put(rig, sent, (uint32_t)(sent * 97 % PAYLOAD)) == 1)
+		while (put(rig, sent, (uint32_t)(sent * 97 % SHM_LARGE_PAYLOAD)) == 1)
 			sent++;
-		(void)shm_producer_publish(&rig->out);
-		take(rig, taken, (uint32_t)(taken * 97 % PAYLOAD));
+		take(rig, taken, (uint32_t)(taken * 97 % SHM_LARGE_PAYLOAD));
 		taken++;
 		if (shm_consumer_release(&rig->in))
 			given_back = rig->in.released - before;
 	}
 	assert_true(given_back >= SHM_RELEASE_AT(LARGE));
 	for (; taken < sent; taken++)
-		take(rig, taken, (uint32_t)(taken * 97 % PAYLOAD));
+		take(rig, taken, (uint32_t)(taken * 97 % SHM_LARGE_PAYLOAD));
 	assert_int_equal(peek(rig), 0);
 }
 
 /* What waits in the first ring counts, too, until it is given back. */
-static void grow__first_ring_nearly_full__holds_as_much_as_the_larger_one(void **state)
+static void grow__first_ring_full__holds_as_much_as_the_large_one(void **state)
 {
 	struct rig *rig = *state;
-	uint64_t count = 0;
+	uint64_t count = grow(rig);
 
-	while (count < SIZE / SHM_ENTRY_ALIGN - 2)
-		put_visibly(rig, count++, 0);
-	grow(rig);
 	while (put(rig, count, 0) == 1)
 		count++;
-	(void)shm_producer_publish(&rig->out);
 	/* one place for GROW, and the next header's */
 	assert_int_equal(count, LARGE / SHM_ENTRY_ALIGN - 2);
-	for (uint64_t i = 0; i < count; i++)
-		take(rig, i, 0);
+	take_all(rig, 0, count);
 	assert_int_equal(peek(rig), 0);
 }
 
-static void grow__no_room_for_the_entry__unchanged(void **state)
+/* A shortage would end the process when the ring is written. */
+static void grow__no_memory__the_same_ring_for_good(void **state)
 {
 	struct rig *rig = *state;
-	uint64_t count = 0;
+	uint64_t count = fill(rig, 0);
 
-	rig->in.large = large;
-	assert_int_equal(put(rig, count++, 0), 1); /* not published */
-	assert_false(shm_producer_grow(&rig->out, large));
-	while (put(rig, count, 0) == 1)
-		count++;
-	(void)shm_producer_publish(&rig->out);
-	assert_false(shm_producer_grow(&rig->out, large));
-	assert_ptr_equal(rig->out.bytes, rig->bytes);
-	for (uint64_t i = 0; i < count; i++)
-		take(rig, i, 0);
-	assert_int_equal(peek(rig), 0);
+	populate_errno = ENOMEM;
+	for (unsigned i = 0; i < 3 * SHM_GROW_AFTER; i++)
+		assert_int_equal(put(rig, count, 0), 0);
+	populate_errno = EINVAL;
+	assert_int_equal(put(rig, count, 0), 0);
+	assert_int_equal(rig->out.mask, SIZE - 1);
+	take_all(rig, 0, count);
 	shm_consumer_give_back(&rig->in);
-	assert_int_equal(shm_producer_refresh(&rig->out), 0);
-	assert_true(shm_producer_grow(&rig->out, large));
-	put_visibly(rig, count, 8);
+	assert_int_equal(put(rig, count, 8), 1);
 	take(rig, count, 8);
-}
-
-/* What is left there may look like the next entry. */
-static void grow__old_stamp_in_the_larger_ring__no_entry(void **state)
-{
-	struct rig *rig = *state;
-	const uint32_t next = rig->out.produced + SHM_ENTRY_ALIGN;
-	uint32_t *stamp = (void *)(large + (next & (LARGE - 1)));
-
-	*stamp = SHM_STAMP(next);
-	grow(rig);
-	assert_int_equal(peek(rig), 0);
-	assert_false(shm_consumer_has_entry(&rig->in));
-	put_visibly(rig, 1, 8);
-	take(rig, 1, 8);
 }
 
 /* --- entries of a liar --- */
@@ -145,22 +150,12 @@ static void put_grow(struct rig *rig, uint16_t payload)
 
 	assert_int_equal(shm_producer_reserve(&rig->out, payload, &room), 1);
 	shm_producer_commit(&rig->out, &entry);
-	assert_true(shm_producer_publish(&rig->out));
-}
-
-static void grow_entry__consumer_has_no_larger_ring__invalid(void **state)
-{
-	struct rig *rig = *state;
-
-	put_grow(rig, 0);
-	assert_int_equal(peek(rig), -EPROTO);
 }
 
 static void grow_entry__with_payload__invalid(void **state)
 {
 	struct rig *rig = *state;
 
-	rig->in.large = large;
 	put_grow(rig, 8);
 	assert_int_equal(peek(rig), -EPROTO);
 }
@@ -169,23 +164,32 @@ static void grow_entry__second_one__invalid(void **state)
 {
 	struct rig *rig = *state;
 
-	grow(rig);
+	take_all(rig, 0, grow(rig));
 	put_grow(rig, 0);
+	assert_int_equal(peek(rig), -EPROTO);
+}
+
+/* An entry that only the large ring may have. */
+static void first_ring__entry_of_the_large_one__invalid(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(put(rig, 1, PAYLOAD + 1), 1);
 	assert_int_equal(peek(rig), -EPROTO);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_large, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_full, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(grow__entries_on_both_sides__taken_in_order),
-		TEST(grow__laps_of_the_larger_ring__nothing_lost),
-		TEST(grow__first_ring_nearly_full__holds_as_much_as_the_larger_one),
-		TEST(grow__no_room_for_the_entry__unchanged),
-		TEST(grow__old_stamp_in_the_larger_ring__no_entry),
-		TEST(grow_entry__consumer_has_no_larger_ring__invalid),
+		TEST(reserve__full_often__continues_in_the_large_ring),
+		TEST(reserve__full_some_times__the_same_ring),
+		TEST(grow__laps_of_the_large_ring__nothing_lost),
+		TEST(grow__first_ring_full__holds_as_much_as_the_large_one),
+		TEST(grow__no_memory__the_same_ring_for_good),
 		TEST(grow_entry__with_payload__invalid),
 		TEST(grow_entry__second_one__invalid),
+		TEST(first_ring__entry_of_the_large_one__invalid),
 	};
 
 	return cmocka_run_group_tests_name("shm ring grow", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The byte ring alone: entries that are put and published at once, as on the fast path.
+ * The byte ring alone: entries that are put as on the fast path.
  */
 #include <errno.h>
 
@@ -15,27 +15,11 @@ static int put_at_once(struct rig *rig, uint64_t number, uint32_t payload)
 		.type = SHM_ENTRY_DATA, .payload = payload, .address = number, .length = ~number};
 	uint8_t *room = shm_producer_at_once(&rig->out, payload);
 
-	if (!room)
-		room = shm_producer_make_room(&rig->out, payload);
-	if (!room)
+	if (!room && shm_producer_reserve(&rig->out, payload, &room) != 1)
 		return 0;
 	memset(room, (int)(number & 0xff), payload);
 	shm_producer_put(&rig->out, room, &entry);
 	return 1;
-}
-
-static void at_once__behind_an_unpublished_entry__refused(void **state)
-{
-	struct rig *rig = *state;
-
-	assert_int_equal(put(rig, 1, 0), 1);
-	assert_int_equal(put_at_once(rig, 2, 0), 0);
-	assert_true(shm_producer_publish(&rig->out));
-	assert_int_equal(put_at_once(rig, 2, 0), 1);
-	assert_false(shm_producer_publish(&rig->out));
-	take(rig, 1, 0);
-	take(rig, 2, 0);
-	assert_int_equal(peek(rig), 0);
 }
 
 /* The place of the next header is kept free here, too. */
@@ -53,10 +37,7 @@ static void at_once__ring_full__refused(void **state)
 	assert_int_equal(peek(rig), 0);
 }
 
-/*
- * An entry may end at the end of the ring, but not behind it; shm_producer_make_room makes the
- * filler.
- */
+/* An entry may end at the end of the ring, but not behind it. */
 static void at_once__at_the_end_of_the_ring__not_over_it(void **state)
 {
 	struct rig *rig = *state;
@@ -64,7 +45,6 @@ static void at_once__at_the_end_of_the_ring__not_over_it(void **state)
 
 	while ((left = SIZE - (rig->out.produced & (SIZE - 1))) > PAYLOAD || left < 256) {
 		assert_int_equal(put(rig, 7, 32), 1);
-		assert_true(shm_producer_publish(&rig->out));
 		take(rig, 7, 32);
 		shm_consumer_release(&rig->in);
 	}
@@ -75,7 +55,6 @@ static void at_once__at_the_end_of_the_ring__not_over_it(void **state)
 	take(rig, 8, left - SHM_ENTRY_ALIGN);
 	assert_int_equal(peek(rig), 0);
 	assert_int_equal(put(rig, 9, 32), 1);
-	assert_true(shm_producer_publish(&rig->out));
 	take(rig, 9, 32);
 }
 
@@ -84,14 +63,13 @@ static void go_near_the_end(struct rig *rig, uint32_t left)
 {
 	while (SIZE - (rig->out.produced & (SIZE - 1)) >= left) {
 		assert_int_equal(put(rig, 7, 32), 1);
-		assert_true(shm_producer_publish(&rig->out));
 		take(rig, 7, 32);
 		shm_consumer_release(&rig->in);
 	}
 }
 
 /* Adds a filler and puts the entry behind it; both are visible at once. */
-static void make_room__at_the_end_of_the_ring__filler_first(void **state)
+static void reserve__at_the_end_of_the_ring__filler_first(void **state)
 {
 	struct rig *rig = *state;
 	struct shm_entry entry = {.type = SHM_ENTRY_SEND, .payload = 200};
@@ -99,7 +77,7 @@ static void make_room__at_the_end_of_the_ring__filler_first(void **state)
 
 	go_near_the_end(rig, 200);
 	assert_null(shm_producer_at_once(&rig->out, 200));
-	payload = shm_producer_make_room(&rig->out, 200);
+	assert_int_equal(shm_producer_reserve(&rig->out, 200, &payload), 1);
 	assert_ptr_equal(payload, rig->bytes + SHM_ENTRY_ALIGN);
 	memset(payload, 9, 200);
 	entry.address = 9;
@@ -110,30 +88,18 @@ static void make_room__at_the_end_of_the_ring__filler_first(void **state)
 }
 
 /* Space that the consumer has given back meanwhile is found; other space is not used. */
-static void make_room__ring_full__only_what_was_given_back(void **state)
+static void reserve__ring_full__only_what_was_given_back(void **state)
 {
 	struct rig *rig = *state;
 	uint32_t count = 0;
 
-	while (shm_producer_make_room(&rig->out, PAYLOAD) && put_at_once(rig, count, PAYLOAD))
+	while (put_at_once(rig, count, PAYLOAD))
 		count++;
 	for (uint32_t i = 0; i < count; i++)
 		take(rig, i, PAYLOAD);
 	assert_null(shm_producer_at_once(&rig->out, PAYLOAD));
 	shm_consumer_give_back(&rig->in);
-	assert_non_null(shm_producer_make_room(&rig->out, PAYLOAD));
-}
-
-static void make_room__unpublished_or_nonsense__refused(void **state)
-{
-	struct rig *rig = *state;
-
-	assert_int_equal(put(rig, 1, 32), 1);
-	assert_null(shm_producer_make_room(&rig->out, 32));
-	assert_true(shm_producer_publish(&rig->out));
-	assert_non_null(shm_producer_make_room(&rig->out, 32));
-	atomic_store(&rig->consumed, rig->out.published + SHM_ENTRY_ALIGN);
-	assert_null(shm_producer_make_room(&rig->out, 32));
+	assert_int_equal(put_at_once(rig, count, PAYLOAD), 1);
 }
 
 /* Mixed with reserve and commit, over bytes of earlier laps that look like entries. */
@@ -151,7 +117,6 @@ static void put__mixed_with_reserve_and_commit__in_order(void **state)
 			at_once++;
 		} else {
 			assert_int_equal(put(rig, i, payload), 1);
-			assert_true(shm_producer_publish(&rig->out));
 		}
 		take(rig, i, payload);
 		assert_int_equal(peek(rig), 0);
@@ -204,8 +169,7 @@ static enum shm_head put_and_peek(struct rig *rig, const struct shm_entry *entry
 	uint8_t *room = shm_producer_at_once(&rig->out, entry->payload);
 
 	if (!room)
-		room = shm_producer_make_room(&rig->out, entry->payload);
-	assert_non_null(room);
+		assert_int_equal(shm_producer_reserve(&rig->out, entry->payload, &room), 1);
 	memset(room, 3, entry->payload);
 	shm_producer_put(&rig->out, room, entry);
 	return shm_consumer_peek_message(&rig->in, message_out);
@@ -224,7 +188,6 @@ static void peek_message__whole_message__found_and_taken(void **state)
 		assert_int_equal(put_and_peek(rig, &entry, &message), SHM_HEAD_MESSAGE);
 		assert_int_equal(message.len, 40);
 		assert_int_equal(message.done, 5);
-		assert_int_equal(message.key, 7);
 		assert_int_equal(message.bytes[39], 3);
 		assert_int_equal(rig->in.consumed, before);
 		shm_consumer_take(&rig->in, message.len);
@@ -247,7 +210,7 @@ static void peek_message__anything_else__left_to_peek(void **state)
 	others[0].type = SHM_ENTRY_WRITE;
 	others[1].flags = SHM_FLAG_FIRST;
 	others[2].flags = SHM_FLAG_LAST;
-	others[3].flags |= SHM_FLAG_PIECE;
+	others[3].flags |= 0x80;
 	others[4].length = 41;
 	others[5].payload = 0;
 	others[5].length = 0;
@@ -300,12 +263,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(at_once__behind_an_unpublished_entry__refused),
 		TEST(at_once__ring_full__refused),
 		TEST(at_once__at_the_end_of_the_ring__not_over_it),
-		TEST(make_room__at_the_end_of_the_ring__filler_first),
-		TEST(make_room__ring_full__only_what_was_given_back),
-		TEST(make_room__unpublished_or_nonsense__refused),
+		TEST(reserve__at_the_end_of_the_ring__filler_first),
+		TEST(reserve__ring_full__only_what_was_given_back),
 		TEST(put__mixed_with_reserve_and_commit__in_order),
 		TEST(put__old_bytes_behind_that_look_like_an_entry__not_seen),
 		TEST(peek_message__whole_message__found_and_taken),

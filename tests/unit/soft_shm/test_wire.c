@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "soft/shm/wire.h"
+#include "soft/shm/bytes/wire.h"
 
 /* A valid packet of that type, with the longest private data. */
 static void fill(union shm_wire *wire, enum shm_wire_type type)
@@ -45,11 +45,6 @@ static void fill(union shm_wire *wire, enum shm_wire_type type)
 		wire->give.address = 4096;
 		wire->give.length = 1;
 		break;
-	case SHM_WIRE_POOL_GIVE:
-	case SHM_WIRE_POOL_HAVE:
-		wire->pool.number = 77;
-		memset(wire->pool.secret, 0x5a, sizeof(wire->pool.secret));
-		break;
 	default:
 		break;
 	}
@@ -60,7 +55,6 @@ static unsigned fds_of(enum shm_wire_type type)
 	switch (type) {
 	case SHM_WIRE_ACCEPT:
 	case SHM_WIRE_MAP_GIVE:
-	case SHM_WIRE_POOL_GIVE:
 		return 1;
 	default:
 		return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Listening. A service point claims its qualifier (claim.c). Its TCP port is the qualifier itself
+ * Listening. A service point claims its qualifier. Its TCP port is the qualifier itself
  * or, if that is not available, one of a short sequence (cm_port). The header of a request has the
  * qualifier; without a header it is the port.
  *
@@ -8,6 +8,8 @@
  * which it is closed. A connection object without socket, its `timer`, holds the last reference:
  * the service thread drops it behind such a batch. It also carries the listener's deadline.
  */
+#include "soft/iwarp/connect/listen.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -17,10 +19,10 @@
 #include "core/base/slab.h"
 #include "soft/address.h"
 #include "soft/callers.h"
+#include "soft/claim.h"
 #include "soft/fds.h"
-#include "soft/iwarp/connect/attempt.h"
-#include "soft/iwarp/connect/close.h"
 #include "soft/iwarp/connect/setup.h"
+#include "soft/iwarp/connect/ep.h"
 
 #define ACCEPT_MAX 64u /* per event, so that other sockets get their turn */
 #define CHOOSE_MAX 64u /* ports to try per call for a qualifier of ours */
@@ -104,9 +106,36 @@ static bool resume_accept(struct iw_listener *listener)
 	return is_open;
 }
 
-void iw_listener_resume(struct iw_listener *listener)
+/* --- callers without an owner --- */
+
+void iw_setup_drop(struct iw_conn *conn)
 {
-	(void)resume_accept(listener);
+	iw_conn_set_deadline(conn, 0);
+	iw_conn_close_socket(conn);
+	(void)resume_accept(conn->listener); /* it has given way */
+	/* nobody serves it any more; it is no longer ARRIVING, so that it is not dropped twice */
+	iw_conn_set_state(conn, IW_CLOSING);
+	iw_conn_put_later(conn);
+}
+
+static bool is_arriving_at(struct soft_attended *attended, void *listener)
+{
+	const struct iw_conn *conn = iw_conn_of_attended(attended);
+
+	return iw_conn_state(conn) == IW_ARRIVING && (!listener || conn->listener == listener);
+}
+
+void iw_setup_drop_all(struct iw_engine *engine, struct iw_listener *listener)
+{
+	struct soft_attended *found;
+
+	while ((found = soft_attention_find(&engine->attention, is_arriving_at, listener)) !=
+	       NULL) {
+		struct iw_conn *conn = iw_conn_of_attended(found);
+
+		iw_setup_drop(conn);
+		iw_conn_put(conn);
+	}
 }
 
 /* --- requests that the consumer has not answered --- */
@@ -150,7 +179,7 @@ void iw_listener_add_offered(struct iw_conn *conn)
 	list_append(&listener->offered, conn);
 	pthread_mutex_unlock(&listener->lock);
 	soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_OFFERED);
-	iw_listener_resume(listener);
+	(void)resume_accept(listener);
 }
 
 void iw_listener_remove_offered(struct iw_conn *conn)
@@ -161,7 +190,7 @@ void iw_listener_remove_offered(struct iw_conn *conn)
 	list_remove(&listener->offered, conn);
 	pthread_mutex_unlock(&listener->lock);
 	soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_NONE);
-	iw_listener_resume(listener);
+	(void)resume_accept(listener);
 }
 
 static void close_listening(int fd)
@@ -208,7 +237,8 @@ static int listen_given(struct iw_listener *listener)
 {
 	int rc = -EADDRINUSE;
 
-	listener->claim_fd = iw_claim(&listener->engine->ia->address, listener->qual);
+	listener->claim_fd =
+		soft_claim_take(SOFT_CLAIM_TCP, &listener->engine->ia->address, listener->qual);
 	if (listener->claim_fd < 0)
 		return listener->claim_fd;
 	for (unsigned i = 0; i < CM_PORTS && is_port_unavailable(rc); i++) {
@@ -232,7 +262,8 @@ static int listen_any(struct iw_listener *listener)
 		if (rc)
 			return is_port_unavailable(rc) ? -EADDRNOTAVAIL : rc;
 		listener->qual = listener->port;
-		listener->claim_fd = iw_claim(&listener->engine->ia->address, listener->qual);
+		listener->claim_fd = soft_claim_take(SOFT_CLAIM_TCP, &listener->engine->ia->address,
+						     listener->qual);
 		if (listener->claim_fd >= 0)
 			return 0;
 		close_listening(listener->fd);
@@ -312,7 +343,7 @@ void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener)
 	close_listening(listener->fd);
 	listener->fd = -1;
 	pthread_mutex_unlock(&listener->lock);
-	close_listening(listener->claim_fd);
+	soft_claim_give(listener->claim_fd);
 	listener->claim_fd = -1;
 	if (timer) {
 		soft_callers_unlisten(&engine->callers);

@@ -5,6 +5,8 @@
  * listener whose consumer has not answered yet. So the next place is tried, but the silent socket
  * stays open, and is looked at from time to time.
  */
+#include "soft/iwarp/connect/place.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,8 +16,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "soft/address.h"
+#include "soft/claim.h"
 #include "soft/fds.h"
-#include "soft/iwarp/connect/attempt.h"
 #include "soft/iwarp/connect/setup.h"
 
 #define SHARE_NS (2000 * IW_NS_PER_MS) /* longest time that a silent place is waited for alone */
@@ -258,13 +261,40 @@ static void wait_for_port(struct iw_conn *conn)
 	struct iw_active *active = &conn->setup->active;
 
 	if (!active->is_out_of_ports)
-		core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
+		core_log(CORE_LOG_CONN | CORE_LOG_ERROR | CORE_LOG_WARNING,
 			 "connect: %s: no local TCP port is free (net.ipv4.ip_local_port_range)",
 			 core_address_text(&active->address, active->request.qual).text);
 	active->is_out_of_ports = true;
 	iw_place_of(conn->setup)->state = IW_PLACE_UNTRIED;
 	active->place_end_ns = core_now_ns() + PORT_NS;
 	set_deadline(conn);
+}
+
+/* Says what is known of a service point on this host that does not listen for TCP. */
+static void tell_exclusion(const struct iw_conn *conn)
+{
+	const struct iw_active *active = &conn->setup->active;
+
+	if (soft_claim_exists(SOFT_CLAIM_USER, &active->address, active->request.qual))
+		core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
+			 "%s: refused by peers=user: the process that listens there is of another "
+			 "user, or has another socket_dir",
+			 iw_conn_name(conn).text);
+	else
+		core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
+			 "%s: no process listens there for this user (one of another user with "
+			 "transport=shm would not be seen)",
+			 iw_conn_name(conn).text);
+}
+
+static void fail_attempt(struct iw_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number)
+{
+	const union core_sockaddr *address = &conn->setup->active.address;
+
+	if (number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED && core_log_has(CORE_LOG_ERROR) &&
+	    !soft_address_find(address))
+		tell_exclusion(conn);
+	iw_setup_fail(conn, ep, number);
 }
 
 /* The connection has no socket: opens the next place, or goes back to a silent one. */
@@ -296,7 +326,7 @@ static void next_place(struct iw_conn *conn, struct core_ep *ep)
 	if (!number && index < CM_PORTS)
 		resume(conn, ep, index);
 	else /* IWCM-08 */
-		iw_setup_fail(conn, ep, number ? number : DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		fail_attempt(conn, ep, number ? number : DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
 void iw_place_failed(struct iw_conn *conn, struct core_ep *ep, int error)
@@ -404,12 +434,4 @@ void iw_place_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now)
 		}
 	}
 	set_deadline(conn);
-}
-
-void iw_place_close_all(struct iw_setup *setup)
-{
-	for (unsigned i = 0; i < CM_PORTS; i++) {
-		soft_fd_close(setup->active.places[i].fd);
-		setup->active.places[i].fd = -1;
-	}
 }

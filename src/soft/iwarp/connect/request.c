@@ -3,6 +3,8 @@
  * The active side of a set-up: the request, and what the reply means. The consumer's call only
  * starts to connect; the service thread does the rest, and reports the result.
  */
+#include "soft/iwarp/connect/request.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <net/if.h>
@@ -13,7 +15,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "soft/iwarp/connect/attempt.h"
+#include "soft/iwarp/connect/ep.h"
+#include "soft/iwarp/connect/place.h"
 #include "soft/iwarp/connect/setup.h"
 #include "soft/iwarp/transfer/pass.h"
 
@@ -88,7 +91,7 @@ static void fill(struct iw_active *active, DAT_CONN_QUAL qual,
 
 	active->read_in = param->read_in;
 	active->read_out = param->read_out;
-	request->flags = CM_COUNTS;
+	request->flags = CM_COUNTS | iw_flags_of(param->takes);
 	request->qual = qual;
 	request->read_in = iw_count(param->read_in);
 	request->read_out = iw_count(param->read_out);
@@ -130,6 +133,7 @@ int iw_connect(struct iw_engine *engine, struct core_ep *ep, const union core_so
 		goto err;
 	conn->has_crc = iw_setup_wants_crc(engine, &active->address);
 	fill(active, qual, param);
+	conn->takes = (uint8_t)param->takes;
 	rc = fill_private(active, iw_has_header(engine), param);
 	if (rc < 0)
 		goto err;
@@ -189,20 +193,28 @@ static void refuse_reply(struct iw_conn *conn, struct core_ep *ep, const char *w
 
 static void rejected(struct iw_conn *conn, struct core_ep *ep, const struct iw_mpa *mpa)
 {
+	const void *data = NULL;
+	uint32_t size;
+
 	switch (cm_get_reject(mpa->private_data, mpa->private_size)) {
 	case CM_REASON_CONSUMER:
+		size = cm_reject_data(mpa->private_data, mpa->private_size, &data);
+		core_ep_keep_rejection(ep, data, size);
 		iw_setup_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
 		break;
 	case CM_REASON_NOT_HERE:
 		iw_place_failed(conn, ep, 0);
 		break;
 	case 0:
-		/* IWCM-23; but what another library serves at a derived port is not the qualifier
+		/*
+		 * IWCM-23; but what another library serves at a derived port is not the qualifier
 		 */
-		if (conn->setup->active.index)
+		if (conn->setup->active.index) {
 			iw_place_failed(conn, ep, 0);
-		else
-			iw_setup_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
+			break;
+		}
+		core_ep_keep_rejection(ep, mpa->private_data, mpa->private_size);
+		iw_setup_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
 		break;
 	default:
 		iw_setup_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
@@ -263,6 +275,8 @@ static bool read_private(struct iw_conn *conn, const struct iw_mpa *mpa, struct 
 	if (rc < 0)
 		return false;
 	conn->is_own_peer = rc && (accept->flags & CM_COUNTS);
+	conn->peer_takes = conn->is_own_peer ? iw_takes_of(accept->flags) : 0;
+	peer->takes = conn->peer_takes;
 	if (rc) {
 		peer->read_in = accept->read_in;
 		peer->private_data = accept->data;
@@ -299,7 +313,7 @@ static void established(struct iw_conn *conn, struct core_ep *ep, const struct i
 	}
 	if (accept->wants_confirmation) /* IWCM-15 */
 		iw_stream_send_rtr(conn, IW_RTR_SEND);
-	iw_pass(conn, ep);
+	(void)iw_conn_run(conn, ep, 0);
 }
 
 static void accepted(struct iw_conn *conn, struct core_ep *ep, const struct iw_mpa *mpa)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The loop of the service thread. It accepts connections, drives set-ups, connections that no
- * thread polls and those that have ended, and keeps their deadlines.
+ * The loop of the service thread: it accepts connections, drives set-ups, connections that no
+ * thread polls and those that have ended, and keeps their deadlines. Before it: polls by threads of
+ * the consumer, and the connections that they drive.
  */
+#include "soft/iwarp/engine/service.h"
+
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -12,23 +15,145 @@
 #include "soft/copy.h"
 #include "soft/driven.h"
 #include "soft/iwarp/conn.h"
-#include "soft/iwarp/connect/close.h"
 #include "soft/iwarp/connect/setup.h"
-#include "soft/iwarp/engine/engine.h"
-#include "soft/iwarp/transfer/alive.h"
+#include "soft/iwarp/connect/ep.h"
+#include "soft/iwarp/connect/listen.h"
+#include "soft/iwarp/connect/request.h"
+#include "soft/iwarp/engine.h"
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/transfer/segment.h"
+#include "soft/iwarp/transfer/access.h"
+#include "soft/iwarp/transfer/tx.h"
 #include "soft/soft.h"
 
-#define DUE_MAX 64u
+#define PASSES_MAX 16u	  /* connections that one poll drives */
+#define IDLE_POLLS 20000u /* a connection without work for so many polls is armed */
+
+/* Leaves a connection to the threads that poll. EP locked. */
+static void begin_polls(struct iw_conn *conn)
+{
+	if (!conn->is_polled && iw_pass_watch_polled(conn) >= 0)
+		iw_engine_add_polled(conn->engine, conn);
+}
+
+static void end_polls(struct iw_engine *engine, struct iw_conn *conn)
+{
+	if (iw_engine_remove_polled(engine, conn))
+		iw_conn_put(conn);
+}
+
+/* Has epoll wait for it again. EP locked. */
+static void arm(struct iw_engine *engine, struct iw_conn *conn, struct core_ep *ep)
+{
+	end_polls(engine, conn);
+	if (iw_conn_state(conn) != IW_ESTABLISHED)
+		return;
+	iw_tx_tell(conn, ep);
+	iw_pass_watch(conn);
+	/* epoll does not report what was read already, nor what a send has found */
+	if (conn->has_more || conn->is_lost)
+		iw_conn_serve_later(conn);
+}
+
+static int drive(struct iw_engine *engine, struct iw_conn *conn)
+{
+	struct core_ep *ep = iw_conn_enter(conn);
+	int handled = 0;
+
+	if (!ep) {
+		end_polls(engine, conn);
+		return 0;
+	}
+	if (iw_conn_state(conn) == IW_ESTABLISHED) {
+		conn->moved = 0;
+		if (!iw_poll_fast(conn, ep, &handled))
+			handled = iw_conn_run(conn, ep, handled);
+		iw_engine_count_pass(engine, conn->moved);
+	}
+	if (handled)
+		conn->idle_polls = 0;
+	else if (conn->is_polled && ++conn->idle_polls >= IDLE_POLLS)
+		arm(engine, conn, ep);
+	core_ep_leave(ep);
+	return handled;
+}
+
+static void send_held(struct iw_engine *engine)
+{
+	uint32_t count = atomic_load_explicit(&engine->held_count, memory_order_relaxed);
+
+	for (; count; count--) {
+		struct iw_conn *conn;
+		struct core_ep *ep;
+
+		conn = iw_engine_take_held(engine);
+		if (!conn)
+			break;
+		ep = iw_conn_enter(conn);
+		if (ep && iw_conn_state(conn) == IW_ESTABLISHED)
+			iw_pass_requests(conn, ep);
+		if (ep)
+			core_ep_leave(ep);
+		iw_conn_put(conn);
+	}
+}
+
+/* --- all of them --- */
+
+/* The caller keeps the instance alive: it holds an EVD or a CNO of it. */
+int iw_engine_progress(struct iw_engine *engine)
+{
+	uint32_t count = atomic_load_explicit(&engine->polled_count, memory_order_relaxed);
+	int handled = 0;
+
+	send_held(engine);
+	if (count > PASSES_MAX)
+		count = PASSES_MAX;
+	for (; count; count--) {
+		struct iw_conn *conn = iw_engine_next_polled(engine);
+
+		if (!conn)
+			break;
+		handled += drive(engine, conn);
+		iw_conn_put(conn);
+	}
+	return handled;
+}
+
+void iw_engine_arm(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	send_held(engine);
+	while ((conn = iw_engine_next_polled(engine)) != NULL) {
+		struct core_ep *ep = iw_conn_enter(conn);
+
+		if (ep) {
+			arm(engine, conn, ep);
+			core_ep_leave(ep);
+		} else {
+			end_polls(engine, conn);
+		}
+		iw_conn_put(conn);
+	}
+}
+
+void iw_engine_unattended(struct iw_engine *engine)
+{
+	/* sequentially consistent, like the store of is_unattended: one side sees the other's */
+	if (atomic_load(&engine->polled_count))
+		iw_engine_kick(engine);
+}
+
+/* ==== the service thread ==== */
+
 #define STOP_TICK_US 500u
-#define STOP_NS 1000000000u	 /* longest time that the end of an adapter waits for peers */
-#define WATCH_NS 250000u	 /* for so long polls are counted while a message waits */
-#define WATCH_SPIN_NS 3000u	 /* the first part of it, without sleeping */
-#define WATCH_SLICE_NS 25000	 /* the others */
-#define WATCH_POLLS 2		 /* so many must come */
-#define PAUSE_LEAST_NS 10000000u /* after a failure, twice as long after each further one */
-#define PAUSE_MOST_NS 100000000u
+#define STOP_NS 1000000000u	/* longest time that the end of an adapter waits for peers */
+#define WATCH_NS 250000u	/* for so long polls are counted while a message waits */
+#define WATCH_SPIN_NS 3000u	/* the first part of it, without sleeping */
+#define WATCH_SLICE_NS 25000	/* the others */
+#define WATCH_POLLS 2		/* so many must come */
+#define PAUSE_NS 20000000u	/* after a failure, before polls are counted again */
 #define POLLED_LEAST_NS 2000000 /* polls that end sooner are a failure, too */
 
 struct service {
@@ -36,16 +161,13 @@ struct service {
 	uint64_t since_ns;   /* when a thread that polls got the first connection */
 	uint64_t seen_polls; /* when they were last watched */
 	uint64_t watch_ns;   /* the earliest time to watch the polls again */
-	uint64_t pause_ns;
 };
 
 /* --- does a thread of the consumer poll? --- */
 
 static void note_failure(struct service *service)
 {
-	service->watch_ns = core_now_ns() + service->pause_ns;
-	if (service->pause_ns < PAUSE_MOST_NS)
-		service->pause_ns *= 2;
+	service->watch_ns = core_now_ns() + PAUSE_NS;
 }
 
 /* Gives the polling thread time to poll, though it may share its processor with this one. */
@@ -121,17 +243,11 @@ static uint64_t driven_left(const struct iw_engine *engine, uint64_t now)
 static void check_pollers(struct service *service)
 {
 	struct iw_engine *engine = service->engine;
-	int64_t polled_ns;
 
-	if (!atomic_load(&engine->polled_count))
+	if (!atomic_load(&engine->polled_count) || driven_left(engine, core_now_ns()))
 		return;
 	/* not until now: the end of the polls may be noticed late */
-	polled_ns = (int64_t)(soft_driven_last(&engine->driven) - service->since_ns);
-	if (polled_ns >= POLLED_LEAST_NS)
-		service->pause_ns = PAUSE_LEAST_NS;
-	if (driven_left(engine, core_now_ns()))
-		return;
-	if (polled_ns < POLLED_LEAST_NS)
+	if ((int64_t)(soft_driven_last(&engine->driven) - service->since_ns) < POLLED_LEAST_NS)
 		note_failure(service);
 	iw_engine_arm(engine);
 }
@@ -151,16 +267,71 @@ static void serve_data(struct service *service, struct iw_conn *conn, uint32_t e
 	/* a reset shows these events, too */
 	if ((events & EPOLLRDHUP) && !conn->is_hung_up && conn->stream.rx.is_blocked)
 		iw_message_end_of_stream(conn);
-	if (!events) {
+	if (!events)
 		iw_alive_due(conn);
-		iw_hold_due(&conn->stream.tx.hold);
-	}
-	if (iw_conn_state(conn) == IW_CLOSING)
-		iw_conn_finish(conn, ep);
-	else if (!conn->is_hung_up && !conn->is_polled && is_left)
-		iw_engine_add_polled(service->engine, conn);
+	if (iw_conn_state(conn) == IW_ESTABLISHED && !conn->is_hung_up && !conn->is_polled &&
+	    is_left)
+		begin_polls(conn);
 	else
-		iw_pass(conn, ep);
+		(void)iw_conn_run(conn, ep, 0);
+	core_ep_leave(ep);
+}
+
+static void setup_event(struct iw_conn *conn, uint32_t events)
+{
+	struct core_ep *ep;
+
+	/* each step finds out itself what there is to do */
+	if (iw_conn_state(conn) == IW_ARRIVING) {
+		iw_arriving_event(conn);
+		return;
+	}
+	ep = iw_conn_enter(conn);
+	if (!ep)
+		return;
+	switch (iw_conn_state(conn)) { /* another thread may have ended it before */
+	case IW_CONNECTING:
+	case IW_REQUESTED:
+		iw_request_event(conn, ep);
+		break;
+	case IW_ACCEPTED:
+		if (events & (EPOLLERR | EPOLLHUP))
+			conn->is_hung_up = true; /* for the passes to come */
+		iw_accepted_event(conn, ep);
+		break;
+	default:
+		break;
+	}
+	core_ep_leave(ep);
+}
+
+static void setup_due(struct iw_conn *conn, uint64_t now)
+{
+	struct core_ep *ep;
+
+	if (iw_conn_state(conn) == IW_ARRIVING) {
+		if (!conn->setup)
+			iw_listener_due(conn->listener);
+		else if (now >= conn->give_up_ns) /* IWCM-25 */
+			iw_setup_drop(conn);
+		else
+			iw_conn_set_deadline(conn, conn->give_up_ns);
+		return;
+	}
+	ep = iw_conn_enter(conn);
+	if (!ep)
+		return;
+	switch (iw_conn_state(conn)) {
+	case IW_CONNECTING:
+	case IW_REQUESTED:
+		iw_request_due(conn, ep, now);
+		break;
+	case IW_ACCEPTED:
+		iw_accepted_due(conn, ep, now);
+		break;
+	default:
+		break;
+	}
 	core_ep_leave(ep);
 }
 
@@ -173,9 +344,9 @@ static void serve(struct service *service, struct iw_conn *conn, uint32_t events
 	case IW_OFFERED:
 	case IW_ACCEPTED:
 		if (events)
-			iw_setup_event(conn, events);
+			setup_event(conn, events);
 		else
-			iw_setup_due(conn, core_now_ns());
+			setup_due(conn, core_now_ns());
 		break;
 	case IW_ESTABLISHED:
 	case IW_CLOSING:
@@ -189,94 +360,18 @@ static void serve(struct service *service, struct iw_conn *conn, uint32_t events
 
 /* --- deadlines and requests of other threads --- */
 
-/* Takes the first of a list that was detached from the engine, which may add it again from now on.
- */
-static struct iw_conn *next_pending(struct iw_engine *engine, struct iw_conn **first)
+static void serve_attended(struct soft_attended *attended, void *argument)
 {
-	struct iw_conn *conn = *first;
+	struct iw_conn *conn = iw_conn_of_attended(attended);
 
-	if (!conn)
-		return NULL;
-	core_lock_acquire(&engine->lock);
-	*first = conn->next_pending;
-	conn->is_pending = false;
-	core_lock_release(&engine->lock);
-	return conn;
+	serve(argument, conn, 0);
+	iw_conn_put(conn);
 }
 
-/* Each once: one that goes on without end must not keep the thread from the others (IWCM-46). */
-static void serve_pending(struct service *service)
+static void put_attended(struct soft_attended *attended, void *unused)
 {
-	struct iw_engine *engine = service->engine;
-	struct iw_conn *first, *conn;
-
-	core_lock_acquire(&engine->lock);
-	first = engine->pending_first;
-	engine->pending_first = NULL;
-	core_lock_release(&engine->lock);
-	while ((conn = next_pending(engine, &first)) != NULL) {
-		serve(service, conn, 0);
-		iw_conn_put(conn);
-	}
-}
-
-/* Up to DUE_MAX connections whose deadline has passed, with a reference each. */
-static unsigned find_due(struct iw_engine *engine, uint64_t now, struct iw_conn *due[DUE_MAX])
-{
-	unsigned count = 0;
-	struct iw_conn *conn;
-
-	core_lock_acquire(&engine->lock);
-	for (conn = engine->first; conn && count < DUE_MAX; conn = conn->next) {
-		uint64_t deadline = atomic_load(&conn->deadline_ns);
-
-		if (!deadline || deadline > now || !iw_conn_get_unless_dead(conn))
-			continue;
-		/* it fires once; a deadline that another thread has set meanwhile stays */
-		atomic_compare_exchange_strong(&conn->deadline_ns, &deadline, 0);
-		due[count++] = conn;
-	}
-	core_lock_release(&engine->lock);
-	return count;
-}
-
-/* Computes the earliest deadline of all again. */
-static void update_deadline(struct iw_engine *engine)
-{
-	uint64_t earliest = UINT64_MAX;
-	struct iw_conn *conn;
-
-	core_lock_acquire(&engine->lock);
-	for (conn = engine->first; conn; conn = conn->next) {
-		uint64_t deadline = atomic_load(&conn->deadline_ns);
-
-		if (deadline && deadline < earliest)
-			earliest = deadline;
-	}
-	core_lock_release(&engine->lock);
-	if (earliest != UINT64_MAX)
-		iw_engine_lower_deadline(engine, earliest);
-}
-
-static void serve_deadlines(struct service *service)
-{
-	struct iw_engine *engine = service->engine;
-	uint64_t now = core_now_ns();
-	struct iw_conn *due[DUE_MAX];
-	unsigned count, i;
-
-	if (now < atomic_load(&engine->deadline_ns))
-		return;
-	/* before the scan: a thread that sets a deadline stores it in the connection first */
-	atomic_store(&engine->deadline_ns, UINT64_MAX);
-	do {
-		count = find_due(engine, now, due);
-		for (i = 0; i < count; i++) {
-			serve(service, due[i], 0);
-			iw_conn_put(due[i]);
-		}
-	} while (count == DUE_MAX);
-	update_deadline(engine);
+	(void)unused;
+	iw_conn_put(iw_conn_of_attended(attended));
 }
 
 /* --- the loop --- */
@@ -284,13 +379,13 @@ static void serve_deadlines(struct service *service)
 static int wait_for_events(struct iw_engine *engine, struct epoll_event *events)
 {
 	uint64_t now = core_now_ns();
-	uint64_t left = soft_wait_until(atomic_load(&engine->deadline_ns), now);
-	uint64_t late = SOFT_WAIT_NO_LIMIT;
+	uint64_t left = core_wait_until(atomic_load(&engine->attention.deadline_ns), now);
+	uint64_t late = CORE_WAIT_NO_LIMIT;
 
 	/* is there still a thread that polls? */
 	if (atomic_load(&engine->polled_count))
 		late = driven_left(engine, now);
-	return soft_thread_wait(&engine->service, events, IW_EVENTS, left, late);
+	return core_service_wait(&engine->service, events, IW_EVENTS, left, late);
 }
 
 static void serve_events(struct service *service)
@@ -305,7 +400,7 @@ static void serve_events(struct service *service)
 
 		switch (watch->kind) {
 		case IW_KIND_KICK:
-			soft_thread_kicked(&engine->service);
+			core_service_kicked(&engine->service);
 			break;
 		case IW_KIND_LISTENER:
 			iw_listener_event((struct iw_listener *)watch);
@@ -315,9 +410,9 @@ static void serve_events(struct service *service)
 			break;
 		}
 	}
-	serve_pending(service);
-	serve_deadlines(service);
-	iw_engine_put_gone(engine);
+	/* one that goes on without end does not keep the thread from the others (IWCM-46) */
+	soft_attention_serve_asking(&engine->attention, serve_attended, service);
+	soft_attention_serve_due(&engine->attention, core_now_ns(), serve_attended, service);
 	check_pollers(service);
 }
 
@@ -325,24 +420,24 @@ static bool is_any_left(struct iw_engine *engine)
 {
 	bool is_any;
 
-	core_lock_acquire(&engine->lock);
-	is_any = engine->first != NULL;
-	core_lock_release(&engine->lock);
+	core_lock_acquire(&engine->attention.lock);
+	is_any = engine->attention.first != NULL;
+	core_lock_release(&engine->attention.lock);
 	return is_any;
 }
 
-/* Of the thread, which may have been cancelled (soft_thread_stop). */
+/* Of the thread, which may have been cancelled (core_service_stop). */
 static void service_end(void *argument)
 {
 	struct service *service = argument;
 	struct iw_engine *engine = service->engine;
 	uint64_t limit;
 
-	soft_thread_ends(&engine->service);
-	/* bytes that peers have not taken yet are lost when their socket is closed with unread data
+	core_service_ends(&engine->service);
+	/*
+	 * bytes that peers have not taken yet are lost when their socket is closed with unread data
 	 */
 	iw_setup_drop_all(engine, NULL);
-	iw_engine_put_gone(engine);
 	limit = core_now_ns() + STOP_NS;
 	while (is_any_left(engine) && core_now_ns() < limit) {
 		iw_linger_all(engine);
@@ -351,13 +446,13 @@ static void service_end(void *argument)
 			usleep(STOP_TICK_US);
 	}
 	iw_linger_end_all(engine);
-	iw_engine_put_gone(engine);
+	soft_attention_serve_asking(&engine->attention, put_attended, NULL);
 	iw_engine_put(engine);
 }
 
-void *iw_service_run(void *argument)
+static void *run(void *argument)
 {
-	struct service service = {.engine = argument, .pause_ns = PAUSE_LEAST_NS};
+	struct service service = {.engine = argument};
 
 	(void)core_cancel_off();
 	soft_is_library_thread = true;
@@ -366,4 +461,36 @@ void *iw_service_run(void *argument)
 		serve_events(&service);
 	pthread_cleanup_pop(true);
 	return NULL;
+}
+
+static int start_locked(struct iw_engine *engine)
+{
+	int rc = soft_thread_open(&engine->service, (epoll_data_t){.ptr = &engine->kick_watch});
+
+	if (rc < 0) {
+		soft_thread_close(&engine->service);
+		return rc;
+	}
+	iw_engine_get(engine); /* the thread's */
+	rc = soft_thread_start(&engine->service, engine->ia, "dat-tcp", run, engine);
+	if (rc < 0) {
+		iw_engine_put(engine);
+		soft_thread_close(&engine->service);
+		return rc;
+	}
+	atomic_store(&engine->is_started, true);
+	return 0;
+}
+
+int iw_engine_start(struct iw_engine *engine)
+{
+	int rc = 0;
+
+	if (atomic_load(&engine->is_started))
+		return 0;
+	pthread_mutex_lock(&engine->start_lock);
+	if (!atomic_load(&engine->is_started))
+		rc = start_locked(engine);
+	pthread_mutex_unlock(&engine->start_lock);
+	return rc;
 }

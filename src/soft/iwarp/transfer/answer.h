@@ -16,21 +16,30 @@ iw_error iw_answer_take_request(struct iw_conn *conn, struct core_ep *ep,
 				const struct iw_read_request *request,
 				const struct iw_offender *offender);
 
-/*
- * Checks a key of ours for the peer, and delays dat_lmr_free until iw_key_end(), which follows in
- * every case. `is_write`: what it is used for. IW_NO_ERROR, or the error in the terms of RDMA
- * Writes (layer 1) or of Read Requests (layer 0).
- */
-iw_error iw_key_begin(struct iw_conn *conn, struct core_ep *ep, uint32_t key, bool is_write,
-		      uint64_t address, uint64_t length);
-/* The same without a check. */
-void iw_key_announce(struct iw_conn *conn, uint32_t key);
-void iw_key_end(struct iw_conn *conn);
+/* The same for an Atomic Request. */
+iw_error iw_answer_take_atomic(struct iw_conn *conn, struct core_ep *ep,
+			       const struct iw_atomic *atomic, const struct iw_offender *offender);
 
 /*
  * The connection breaks, and a Terminate tells the peer: of an error in what it sent, which is the
  * offender, or (0/0/00, NULL) of one of ours.
  */
 void iw_answer_error(struct iw_conn *conn, iw_error error, const struct iw_offender *offender);
+
+/* The endpoint goes: cuts the stream, and appends counts and the Terminate, if there are any. */
+void iw_answer_last(struct iw_conn *conn, struct core_ep *ep);
+
+/* --- counts (tx.h) --- */
+
+/* Has the peer still to be told counts, or that we drain? Always false with a foreign peer. */
+bool iw_counts_are_due(const struct iw_conn *conn);
+/* For each poll of a thread, once: may they wait for more, or for an answer? */
+bool iw_counts_may_wait(struct iw_conn *conn);
+/* Queues them: there is room, and no message is under way. */
+void iw_counts_put(struct iw_conn *conn);
+
+/* A Terminate has come. */
+void iw_answer_terminated(struct iw_conn *conn, struct core_ep *ep,
+			  const struct iw_terminate *terminate);
 
 #endif

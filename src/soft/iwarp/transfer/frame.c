@@ -9,12 +9,11 @@
 #include "core/transport.h"
 #include "shared/bytes.h"
 #include "soft/copy.h"
-#include "soft/iwarp/transfer/alive.h"
-#include "soft/iwarp/transfer/checksum.h"
-#include "soft/iwarp/transfer/socket.h"
-#include "soft/iwarp/transfer/tx.h"
+#include "soft/iwarp/transfer/access.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/pins.h"
+
+#define EMSS_LEAST 536u
 
 bool iw_frame_has_room(struct iw_conn *conn, uint32_t payload)
 {
@@ -33,6 +32,17 @@ bool iw_frame_has_room(struct iw_conn *conn, uint32_t payload)
 	out->end -= out->start;
 	out->start = 0;
 	return true;
+}
+
+/* MPA-55 to -58 */
+uint32_t iw_frame_mulpdu(const struct iw_conn *conn)
+{
+	uint32_t emss;
+
+	if (conn->is_own_peer)
+		return IW_ULPDU_MAX;
+	emss = iw_socket_mss(conn->fd);
+	return iw_fpdu_mulpdu(emss < EMSS_LEAST ? EMSS_LEAST : emss);
 }
 
 uint32_t iw_frame_most(const struct iw_conn *conn, uint32_t head)
@@ -202,7 +212,8 @@ static uint32_t frame_size(const struct iw_frame *frame)
 	return frame->head_size + frame->len + frame->tail_size;
 }
 
-/* Pins what `frames` FPDUs, from the first on, still need of the consumer's memory: 0 or -EFAULT.
+/*
+ * Pins what `frames` FPDUs, from the first on, still need of the consumer's memory: 0 or -EFAULT.
  */
 static int pin_payloads(struct iw_conn *conn, struct core_ep *ep, uint32_t frames,
 			struct soft_pins *pins)
@@ -327,35 +338,6 @@ int iw_flush(struct iw_conn *conn, struct core_ep *ep)
 
 /* --- the end --- */
 
-static void put_terminate(struct iw_conn *conn)
-{
-	const struct iw_tx *tx = &conn->stream.tx;
-	const struct iw_ddp ddp = {
-		.is_last = true, .opcode = IW_OP_TERMINATE, .queue = IW_QUEUE_TERMINATE, .msn = 1};
-	uint8_t payload[IW_TERMINATE_MAX];
-	uint32_t size = iw_terminate_put(tx->error, &tx->offender, payload);
-
-	memcpy(iw_frame_begin(conn, &ddp, size), payload, size);
-	iw_frame_end(conn, &ddp, size);
-}
-
-/* Appends to the last bytes of the stream what the peer has still to be told. */
-static void append_last_words(struct iw_conn *conn, struct iw_buffer *rest)
-{
-	struct iw_tx *tx = &conn->stream.tx;
-	struct iw_buffer out = tx->out;
-
-	if (!rest->data)
-		return;
-	tx->out = *rest;
-	if (iw_counts_are_due(conn))
-		iw_counts_put(conn);
-	if (tx->error != IW_NO_ERROR)
-		put_terminate(conn);
-	*rest = tx->out;
-	tx->out = out;
-}
-
 /* Copies what the FPDU that has begun still needs to `rest`. */
 static void copy_direct(struct iw_conn *conn, struct core_ep *ep, struct iw_buffer *rest)
 {
@@ -365,8 +347,7 @@ static void copy_direct(struct iw_conn *conn, struct core_ep *ep, struct iw_buff
 	struct soft_pins pins;
 
 	memcpy(rest->data, frame->head + frame->head_size - left.head, left.head);
-	if (pin_payloads(conn, ep, 1, &pins) < 0 ||
-	    soft_gather(rest->data + left.head, &pins, NULL) < 0)
+	if (pin_payloads(conn, ep, 1, &pins) < 0 || soft_gather(rest->data + left.head, &pins) < 0)
 		conn->is_lost = true; /* the FPDU cannot be finished */
 	soft_unpin(&pins);
 	rest->end = left.head + left.payload;
@@ -387,12 +368,6 @@ void iw_frame_cut(struct iw_conn *conn, struct core_ep *ep)
 		copy_direct(conn, ep, rest);
 	/* those behind it are not sent: their request has not completed */
 	tx->direct.first = tx->direct.count = 0;
-}
-
-void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep)
-{
-	iw_frame_cut(conn, ep);
-	append_last_words(conn, &conn->stream.rx.in);
 }
 
 /* Sends a buffer; false: not all of it. */

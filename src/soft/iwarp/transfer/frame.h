@@ -18,6 +18,10 @@
 
 /* Is there room for an FPDU with that much payload behind what waits to be sent? */
 bool iw_frame_has_room(struct iw_conn *conn, uint32_t payload);
+/*
+ * What a ULPDU may have at most. A foreign peer's follow the segment size of TCP, which may change.
+ */
+uint32_t iw_frame_mulpdu(const struct iw_conn *conn);
 /* How much payload fits into one segment with a header of that size, by the rules for this peer. */
 uint32_t iw_frame_most(const struct iw_conn *conn, uint32_t head);
 
@@ -61,9 +65,7 @@ int iw_flush(struct iw_conn *conn, struct core_ep *ep);
  * memory is not valid any more. More calls do nothing.
  */
 void iw_frame_cut(struct iw_conn *conn, struct core_ep *ep);
-/* The endpoint goes: cuts the stream, and appends counts and the Terminate, if there are any. */
-void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep);
-/* After iw_frame_detach: sends what is left. True: all of it is sent. */
+/* After iw_answer_last: sends what is left. True: all of it is sent. */
 bool iw_frame_flush_rest(struct iw_conn *conn);
 
 #endif

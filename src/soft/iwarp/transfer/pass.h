@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Running the two streams of a connection. EP locked in all functions.
- */
+/* Running the two streams of a connection, and their fast path. EP locked in all functions. */
 #ifndef IWARP_PASS_H
 #define IWARP_PASS_H
 
@@ -27,30 +25,34 @@ void iw_stream_send_rtr(struct iw_conn *conn, enum iw_rtr form);
  */
 void iw_stream_begin_repeats(struct iw_conn *conn);
 void iw_stream_repeat_rtr(struct iw_conn *conn);
-/*
- * Requests wait for the first FPDU of the initiator (MPA-18). One that waits for ours, too, would
- * leave both silent, so the log gets a line after a second, once.
- */
-void iw_stream_wait_for_first(struct iw_conn *conn);
 /* Queues a Terminate without headers; nothing is sent behind it. */
 void iw_stream_send_error(struct iw_conn *conn, iw_error error);
 
 /*
- * One pass: reads what has come, carries it out, starts requests, sends. ACCEPTED, ESTABLISHED or
- * CLOSING. May end the connection and report that to the core: the caller then must not use the
- * connection any more without a reference of its own. Returns > 0 if there was work.
+ * One pass over an ESTABLISHED connection: reads what has come, carries it out, starts requests,
+ * sends. It may end the connection: then it is CLOSING, or the endpoint has released it, and the
+ * caller needs a reference of its own to tell. `handled`: what iw_poll_fast has done before.
+ * Returns > 0 if there was work.
  */
-int iw_pass(struct iw_conn *conn, struct core_ep *ep);
-/* The same behind iw_poll_fast, which has handled so much: returns the sum. */
-int iw_pass_behind(struct iw_conn *conn, struct core_ep *ep, int handled);
+int iw_pass(struct iw_conn *conn, struct core_ep *ep, int handled);
+/* Looks for the first valid FPDU of a connection that is ACCEPTED, and leaves it in the buffer. */
+enum iw_accepted {
+	IW_ACCEPTED_WAITS,
+	IW_ACCEPTED_FPDU, /* it is there (MPA-37) */
+	IW_ACCEPTED_FAILED,
+} iw_pass_accepted(struct iw_conn *conn, struct core_ep *ep);
 
-/* The part of a pass that a call of the consumer makes: it starts requests and sends what waits, or
- * delivers messages that waited for a Receive. ESTABLISHED. The service thread reports what ends.
+/*
+ * The part of a pass that a call of the consumer makes: it starts requests and sends what waits, or
+ * reads the socket, too. ESTABLISHED. The service thread reports what ends.
  */
 void iw_pass_requests(struct iw_conn *conn, struct core_ep *ep);
 void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep);
+/* A Receive was posted: delivers messages that waited for it. Of a polled connection the rest is
+ * left to the polls, and the counts to the service thread if none comes in time (IW_HOLD_NS). */
+void iw_pass_waiting(struct iw_conn *conn, struct core_ep *ep);
 /* A request was posted: the same as iw_pass_requests, but what it queues may wait for the next one
- * (hold.h). */
+ * (tx.h). */
 void iw_pass_post(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req);
 
 /*
@@ -61,7 +63,21 @@ void iw_pass_watch(struct iw_conn *conn);
 /* The same for a connection that is polled from now on: 0 or -errno. */
 int iw_pass_watch_polled(struct iw_conn *conn);
 
-/* A foreign peer's FPDUs follow the segment size of TCP, which may change. */
-void iw_stream_update_mulpdu(struct iw_conn *conn);
+/*
+ * ==== the fast path ====
+ *
+ * A small Send of one segment to a peer of ours while nothing else waits to be sent, and whole Sends
+ * that have arrived for Receives of one segment. It does what the slow path (tx.c, rx.c) would do,
+ * with the same counters. What it declines is unchanged, and the slow path continues from there.
+ * Posts: without slow_reasons.
+ */
+
+/* A request was posted. False: it was not begun. */
+bool iw_post_fast(struct iw_conn *conn, struct core_ep *ep, struct core_req *req);
+/*
+ * A thread of the consumer polls the connection, which is ESTABLISHED. Reads the socket and adds
+ * the number of messages to *handled. False: a pass is needed.
+ */
+bool iw_poll_fast(struct iw_conn *conn, struct core_ep *ep, int *handled);
 
 #endif

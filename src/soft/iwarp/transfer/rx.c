@@ -14,12 +14,11 @@
 
 #include "core/transport.h"
 #include "shared/bytes.h"
-#include "soft/iwarp/connect/setup.h"
 #include "soft/iwarp/transfer/answer.h"
+#include "soft/iwarp/transfer/extended.h"
 #include "soft/iwarp/transfer/frame.h"
-#include "soft/iwarp/transfer/receive.h"
 #include "soft/iwarp/transfer/segment.h"
-#include "soft/iwarp/transfer/socket.h"
+#include "soft/iwarp/transfer/access.h"
 #include "soft/iwarp/transfer/tx.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/iwarp/wire/formats.h"
@@ -31,6 +30,7 @@
 enum rx_step {
 	RX_TAKEN, /* something was carried out: go on */
 	RX_NEED,  /* more bytes are needed */
+	RX_FIRST, /* ACCEPTED: a valid FPDU is there, and is left in the buffer */
 	RX_WAIT,  /* a message waits for a Receive, and there is no space to keep it */
 	RX_ENDED, /* the connection ends */
 };
@@ -78,7 +78,7 @@ static void end_of_stream(struct iw_conn *conn, struct core_ep *ep)
 	struct iw_rx *rx = &conn->stream.rx;
 
 	if (iw_conn_state(conn) == IW_ACCEPTED) {
-		conn->is_lost = true; /* iw_pass reports that the set-up has failed */
+		conn->is_lost = true; /* the set-up has failed */
 		return;
 	}
 	if (conn->is_reset || rx->is_open || iw_buffer_count(&rx->in)) {
@@ -113,13 +113,10 @@ bool iw_rx_is_crc_good(const struct iw_conn *conn, const uint8_t *at, uint32_t s
 	return !conn->has_crc || iw_crc32c(0, at, body) == iw_crc_get(at + body);
 }
 
-/* A valid FPDU has come. The first one makes the connection established (MPA-37). */
-static void note_fpdu(struct iw_conn *conn, struct core_ep *ep)
+static void note_fpdu(struct iw_conn *conn)
 {
 	conn->stream.rx.is_any = true;
 	conn->stream.tx.may_send = true;
-	if (iw_conn_state(conn) == IW_ACCEPTED)
-		iw_setup_first_fpdu(conn, ep);
 }
 
 /* DDP-13 comes before the rules about the Read Request itself. */
@@ -149,6 +146,26 @@ static enum rx_step take_read_request(struct iw_conn *conn, struct core_ep *ep,
 	return RX_TAKEN;
 }
 
+/* D2-TCP-13: in one order with Read Requests. */
+static enum rx_step take_atomic_request(struct iw_conn *conn, struct core_ep *ep,
+					const struct iw_segment *segment, const uint8_t *payload)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	struct iw_atomic atomic;
+	iw_error error = IW_ERROR(1, 2, 3);
+
+	if (segment->ddp.msn == rx->msn[IW_QUEUE_READ])
+		error = iw_whole_check(&segment->ddp, segment->size, IW_ATOMIC_REQUEST_SIZE);
+	if (error == IW_NO_ERROR)
+		error = iw_atomic_get(payload, &atomic)
+				? iw_answer_take_atomic(conn, ep, &atomic, &segment->offender)
+				: IW_ERROR(0, 2, 6);
+	if (error != IW_NO_ERROR)
+		return fail(conn, error, &segment->offender);
+	rx->msn[IW_QUEUE_READ]++;
+	return RX_TAKEN;
+}
+
 static enum rx_step take_terminate(struct iw_conn *conn, struct core_ep *ep,
 				   const struct iw_segment *segment, const uint8_t *payload)
 {
@@ -158,7 +175,7 @@ static enum rx_step take_terminate(struct iw_conn *conn, struct core_ep *ep,
 	if (!iw_terminate_get(payload, segment->size, &terminate) || ddp->msn != 1 || ddp->mo ||
 	    !ddp->is_last || !iw_error_is_known(terminate.error)) /* TERM-13 */
 		terminate = (struct iw_terminate){.error = IW_ERROR(0, 0, 0)};
-	iw_complete_terminated(conn, ep, &terminate);
+	iw_answer_terminated(conn, ep, &terminate);
 	return RX_ENDED;
 }
 
@@ -222,18 +239,23 @@ static enum rx_step take_whole(struct iw_conn *conn, struct core_ep *ep, struct 
 {
 	bool is_first = !conn->stream.rx.is_any;
 
-	if (segment->ddp.opcode == IW_OP_TERMINATE) {
-		if (iw_conn_state(conn) == IW_ACCEPTED) {
-			conn->is_lost = true; /* TERM-32 */
-			return RX_ENDED;
-		}
-		return take_terminate(conn, ep, segment, payload);
+	if (iw_conn_state(conn) == IW_ACCEPTED) {
+		conn->is_lost |= segment->ddp.opcode == IW_OP_TERMINATE; /* TERM-32 */
+		return RX_FIRST;
 	}
-	note_fpdu(conn, ep);
-	if (iw_conn_state(conn) != IW_ESTABLISHED)
-		return RX_ENDED;
-	if (segment->ddp.opcode == IW_OP_READ_REQUEST)
+	if (segment->ddp.opcode == IW_OP_TERMINATE)
+		return take_terminate(conn, ep, segment, payload);
+	note_fpdu(conn);
+	switch (segment->ddp.opcode) {
+	case IW_OP_READ_REQUEST:
 		return take_read_request(conn, ep, segment, payload);
+	case IW_OP_ATOMIC_REQUEST:
+		return take_atomic_request(conn, ep, segment, payload);
+	case IW_OP_ATOMIC_RESPONSE:
+		return step_of(iw_atomic_take(conn, ep, segment, payload));
+	default:
+		break;
+	}
 	if (is_special(conn, segment))
 		return take_special(conn, ep, segment);
 	if (segment->ddp.is_tagged)
@@ -257,7 +279,7 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	enum iw_take take;
 
 	if (segment->size < PIECES_MIN || segment->ddp.opcode == IW_OP_READ_REQUEST ||
-	    segment->ddp.opcode == IW_OP_TERMINATE || iw_conn_state(conn) != IW_ESTABLISHED)
+	    segment->ddp.opcode >= IW_OP_TERMINATE || iw_conn_state(conn) != IW_ESTABLISHED)
 		return RX_NEED;
 	if (conn->has_crc && !may_be_unverified(conn, ep, segment))
 		return RX_NEED;
@@ -310,7 +332,7 @@ static enum rx_step continue_segment(struct iw_conn *conn, struct core_ep *ep)
 		return fail_crc(conn, ep);
 	rx->in.start += rx->tail;
 	rx->is_open = false;
-	note_fpdu(conn, ep);
+	note_fpdu(conn);
 	return step_of(iw_segment_end(conn, ep, segment));
 }
 
@@ -327,8 +349,10 @@ static enum rx_step take_empty(struct iw_conn *conn, struct core_ep *ep)
 		return RX_NEED;
 	if (!iw_rx_is_crc_good(conn, at, size))
 		return fail_crc(conn, ep);
+	if (iw_conn_state(conn) == IW_ACCEPTED)
+		return RX_FIRST;
 	rx->in.start += size;
-	note_fpdu(conn, ep);
+	note_fpdu(conn);
 	return RX_TAKEN;
 }
 
@@ -340,6 +364,22 @@ static bool is_header_there(const uint8_t *at, uint32_t count)
 	if (count <= IW_FPDU_HEAD)
 		return false;
 	return ulpdu < iw_ddp_head_size(at[2]) || count >= IW_FPDU_HEAD + iw_ddp_head_size(at[2]);
+}
+
+/* What of RFC 7306 may come (D2-TCP-02). */
+static uint32_t agreed_opcodes(const struct iw_conn *conn)
+{
+	uint32_t opcodes = 0;
+
+	if (!conn->is_own_peer)
+		return 0;
+	if (conn->takes & TRANSPORT_TAKES_IMMEDIATE)
+		opcodes |= IW_OPS_IMMEDIATE;
+	if (conn->takes & TRANSPORT_TAKES_ATOMICS)
+		opcodes |= 1u << IW_OP_ATOMIC_REQUEST;
+	if (conn->peer_takes & TRANSPORT_TAKES_ATOMICS)
+		opcodes |= 1u << IW_OP_ATOMIC_RESPONSE;
+	return opcodes;
 }
 
 static enum rx_step next_fpdu(struct iw_conn *conn, struct core_ep *ep)
@@ -362,7 +402,7 @@ static enum rx_step next_fpdu(struct iw_conn *conn, struct core_ep *ep)
 		return RX_NEED;
 	if (count >= size && !iw_rx_is_crc_good(conn, at, size))
 		return fail_crc(conn, ep);
-	error = iw_ddp_get(at + IW_FPDU_HEAD, ulpdu, &segment.ddp);
+	error = iw_ddp_get_later(at + IW_FPDU_HEAD, ulpdu, agreed_opcodes(conn), &segment.ddp);
 	head = iw_ddp_head_size(at[2]);
 	if (error != IW_NO_ERROR && conn->has_crc && count < size)
 		return RX_NEED; /* the CRC is judged first */

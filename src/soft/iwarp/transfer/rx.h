@@ -13,7 +13,7 @@
  */
 int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget);
 
-/* For fast.c. Reads what the socket has behind the bytes in the buffer: > 0, 0 for the end of the
+/* For the fast path. Reads what the socket has behind the bytes in the buffer: > 0, 0 for the end of the
  * stream, or -errno. */
 ssize_t iw_rx_read(struct iw_conn *conn);
 /* A read of the socket has failed with that error. */

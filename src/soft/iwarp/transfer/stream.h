@@ -3,22 +3,13 @@
  * The state of the two byte streams of an established connection; the endpoint's lock guards it.
  * After iw_conn_drop it belongs to the service thread.
  *
- *   stream.c    beginning, buffers
- *   hold.c      small messages that wait for each other
+ *   access.c    system calls, is the peer still there? Memory: keys, where bytes go, the CRC over it
  *   frame.c     building FPDUs, giving bytes to TCP
- *   checksum.c  the CRC over memory of the consumer
- *   tx.c        requests of the consumer become messages
- *   answer.c    what the peer is owed: Read Responses, counts, a Terminate
- *   complete.c  requests that are done, by what the peer has counted or answered, or TCP has taken
+ *   tx.c        requests of the consumer become messages, and what completes them
+ *   answer.c    what the peer is owed: Read Responses, counts, a Terminate; what its own one means
+ *   segment.c   payloads are placed; Sends of the peer, and those that wait for a Receive
  *   rx.c        bytes become FPDUs
- *   receive.c   payloads that are read straight into their target
- *   fast.c      small Sends, without the above where nothing waits
- *   socket.c    system calls
- *   segment.c   payloads are placed: of Sends, RDMA Writes, Read Responses
- *   target.c    where they go
- *   message.c   Sends of the peer, and those that wait for a Receive
- *   spill.c     the ring that these are kept in
- *   pass.c      both streams in turn
+ *   pass.c      beginning and end; both streams in turn; small messages without the above
  */
 #ifndef IWARP_STREAM_H
 #define IWARP_STREAM_H
@@ -26,11 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "soft/iwarp/transfer/hold.h"
-#include "soft/iwarp/transfer/spill.h"
 #include "soft/iwarp/wire/formats.h"
-
-struct iw_engine;
 
 #define IW_READS 66u /* Read Requests in flight each way: those of an endpoint, proof and RTR */
 
@@ -54,10 +41,6 @@ static inline uint32_t iw_buffer_count(const struct iw_buffer *buffer)
 	return buffer->end - buffer->start;
 }
 
-/* NULL: no memory. */
-uint8_t *iw_buffer_get(struct iw_engine *engine);
-void iw_buffer_put(struct iw_engine *engine, uint8_t *data);
-
 /* --- sending --- */
 
 /* What a request waits for: core_req.transport.word[0]. word[1] depends on it. */
@@ -72,17 +55,29 @@ enum iw_req_state {
 
 /* A Read Request of ours that is in flight. */
 struct iw_read {
-	enum iw_read_kind { IW_READ_CONSUMER, IW_READ_PROOF, IW_READ_RTR } kind;
-	uint32_t stag;
+	enum iw_read_kind {
+		IW_READ_CONSUMER,
+		IW_READ_PROOF,
+		IW_READ_RTR,
+		IW_READ_ATOMIC, /* an atomic operation of the consumer, of 8 bytes */
+	} kind;
+	uint32_t stag; /* atomic: the request identifier */
+	uint32_t msn;  /* atomic: of its Atomic Request */
 	uint32_t size;
 	uint64_t sequence; /* consumer: of the request. Proof: it proves all before this one */
 	uint64_t offset;   /* consumer: in the request */
 	uint32_t taken;	   /* bytes of the response that have come */
 };
 
-/* A Read Request of the peer that waits for its response. */
+/* A Read Request or Atomic Request of the peer that waits for its response. */
 struct iw_served {
-	struct iw_read_request request;
+	bool is_atomic;
+	bool is_done; /* atomic: it has been carried out, */
+	union {
+		struct iw_read_request request;
+		struct iw_atomic atomic;
+	};
+	uint64_t before; /* and the value was this */
 	uint32_t offset; /* bytes of the response that are queued */
 	struct iw_offender offender;
 };
@@ -124,9 +119,9 @@ struct iw_tx {
 		uint64_t sequence; /* of the request */
 		uint64_t offset;   /* in it, of the payload of the first */
 	} direct;
-	uint64_t position; /* bytes of the stream that were put above */
-	uint64_t sent;	   /* bytes that TCP has taken */
-	struct iw_hold hold;
+	uint64_t position;	 /* bytes of the stream that were put above */
+	uint64_t sent;		 /* bytes that TCP has taken */
+	uint32_t held;		 /* posts that wait for more (tx.h) */
 	uint32_t msn[IW_QUEUES]; /* of the next message */
 	uint32_t mulpdu;
 	bool is_blocked;	     /* TCP takes nothing now */
@@ -135,16 +130,19 @@ struct iw_tx {
 	uint64_t wait_ns;	     /* when the log gets it; 0: none has waited */
 	uint8_t repeats;	     /* of the RTR (IWCM-52) */
 	uint64_t repeat_ns;	     /* when the next one is due; 0: none */
-	uint64_t rtr_ns;	     /* when the RTR was sent */
 	bool is_over;		     /* nothing more is queued: the connection ends */
 	bool is_cut;		     /* rx.in has the rest of the FPDU that had begun */
 	iw_error error;		     /* of the Terminate that ends the stream; IW_NO_ERROR: none */
 	struct iw_offender offender; /* what it names */
-	bool is_in_request;  /* request `next` has begun, and its message has to be finished */
-	bool is_in_response; /* likewise the oldest Read that we serve */
-	uint64_t next;	     /* sequence of the first request that is not completely queued */
-	uint64_t offset;     /* bytes of it that are queued */
-	uint64_t unsent;     /* no request before it waits for its bytes to be sent */
+	/* the message that has begun, and has to be finished before another one does (DDP-10) */
+	enum iw_under_way {
+		IW_NO_MESSAGE,
+		IW_IN_REQUEST,	/* of the request `next` */
+		IW_IN_RESPONSE, /* to the oldest Read that we serve */
+	} under_way;
+	uint64_t next;	 /* sequence of the first request that is not completely queued */
+	uint64_t offset; /* bytes of it that are queued */
+	uint64_t unsent; /* no request before it waits for its bytes to be sent */
 	/* Read Requests in flight, oldest first */
 	struct iw_read *read;
 	uint32_t read_first;
@@ -169,6 +167,19 @@ struct iw_tx {
 };
 
 /* --- receiving --- */
+
+/* Records: the oldest is taken first (segment.h). */
+#define IW_SPILL_SIZE (1024u * 1024u)
+#define IW_SPILL_KEPT (64u * 1024u) /* what an empty space may have been filled to, and stay */
+#define IW_SPILL_MOVES 32u /* records are moved so often at most for each space that is filled */
+
+struct iw_spill {
+	uint8_t *data; /* NULL: it was not needed */
+	uint32_t size;
+	uint32_t peak;	/* how far it was filled */
+	uint32_t first; /* where the oldest record begins */
+	uint32_t end;	/* behind the newest; equal to `first`: there is none */
+};
 
 /* A segment that is being received. */
 struct iw_segment {
@@ -205,6 +216,8 @@ struct iw_rx {
 	struct iw_filling filling;
 	struct iw_counts done; /* carried out here */
 	struct iw_counts told; /* of these, the peer knows */
+	struct iw_counts seen; /* carried out at the last poll */
+	uint32_t vain_polls;   /* so many have carried out nothing since */
 	bool has_told_drain;   /* the peer knows that we drain (tx.h), */
 	uint32_t drain_told;   /* and that the message after so many Sends waits */
 	bool is_any;	       /* a valid FPDU has come */

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Requests of the consumer become messages (tx.h). */
+/*
+ * Requests of the consumer become messages (tx.h), and what completes them: a peer of ours has
+ * counted them (DTO-116); TCP has taken the bytes of a Send to a foreign peer (RDMAP-32), which has
+ * proven that a Write is placed (COMPAT-41); the Response to a Read is placed.
+ */
 #include "soft/iwarp/transfer/tx.h"
 
 #include <errno.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/transport.h"
+#include "soft/iwarp/conn.h"
 #include "soft/iwarp/transfer/answer.h"
+#include "soft/iwarp/transfer/extended.h"
 #include "soft/iwarp/transfer/frame.h"
-#include "soft/iwarp/transfer/pass.h"
 #include "soft/key.h"
 #include "soft/pins.h"
 
 #define BIND_RETRY_NS 1000000u
+#define FIRST_WAIT_NS UINT64_C(1000000000)
 
 enum tx_step {
 	TX_QUEUED, /* a part was queued: go on */
@@ -41,7 +48,7 @@ static bool flush(struct iw_conn *conn, struct core_ep *ep)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 
-	tx->hold.count = 0;
+	tx->held = 0;
 	if (iw_flush(conn, ep) < 0) {
 		/* TCP is lost only if an FPDU has begun that cannot be finished: iw_frame_cut */
 		fail_unsent(conn, ep, core_req_at(&ep->req, tx->direct.sequence));
@@ -66,7 +73,7 @@ static uint32_t stag_of(const struct iw_conn *conn, const struct core_req *req)
 struct iw_ddp iw_tx_header(const struct iw_conn *conn, const struct core_req *req)
 {
 	const struct iw_tx *tx = &conn->stream.tx;
-	struct iw_ddp ddp = {.is_tagged = req->op == CORE_OP_RDMA_WRITE};
+	struct iw_ddp ddp = {.is_tagged = core_op_is_write(req->op)};
 
 	if (ddp.is_tagged) {
 		ddp.opcode = IW_OP_WRITE;
@@ -94,7 +101,7 @@ static int put_copied(struct iw_conn *conn, struct core_ep *ep, const struct cor
 	if (len) {
 		if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, &pins) < 0)
 			return -EFAULT;
-		rc = soft_gather(to, &pins, NULL);
+		rc = soft_gather(to, &pins);
 		soft_unpin(&pins);
 	}
 	if (!rc)
@@ -124,8 +131,9 @@ void iw_tx_end_message(struct iw_conn *conn, struct core_req *req)
 	uint32_t number = is_send ? ++tx->queued.sends : ++tx->queued.writes;
 
 	tx->msn[IW_QUEUE_SEND] += is_send;
-	if (tx->offset < req->len)
-		return; /* a long Write is several messages */
+	/* a long Write is several messages, and the last may be the immediate data */
+	if (tx->offset < req->len || req->op == CORE_OP_WRITE_IMMEDIATE)
+		return;
 	if (conn->is_own_peer) {
 		req->transport.word[0] = IW_REQ_WAIT_COUNT;
 		req->transport.word[1] = number;
@@ -170,7 +178,9 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 		fail_unsent(conn, ep, req);
 		return TX_FAILED;
 	}
-	tx->is_in_request = !ddp.is_last;
+	/* immediate data follow their Write directly (D2-TCP-07) */
+	tx->under_way =
+		ddp.is_last && req->op != CORE_OP_WRITE_IMMEDIATE ? IW_NO_MESSAGE : IW_IN_REQUEST;
 	tx->offset += len;
 	*budget -= len < *budget ? len : *budget;
 	if (ddp.is_last)
@@ -290,6 +300,11 @@ static enum tx_step run_bind(struct iw_conn *conn, struct core_ep *ep, struct co
 	return TX_WAIT;
 }
 
+static enum tx_step queued_if(bool has_room)
+{
+	return has_room ? TX_QUEUED : TX_FULL;
+}
+
 static enum tx_step put_request(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	struct iw_tx *tx = &conn->stream.tx;
@@ -309,6 +324,14 @@ static enum tx_step put_request(struct iw_conn *conn, struct core_ep *ep, uint64
 		return put_read(conn, req);
 	case CORE_OP_BIND:
 		return run_bind(conn, ep, req);
+	case CORE_OP_WRITE_IMMEDIATE:
+		return tx->offset < req->len ? put_segment(conn, ep, req, budget)
+					     : queued_if(iw_immediate_queue(conn, req));
+	case CORE_OP_FETCH_ADD:
+	case CORE_OP_COMPARE_SWAP:
+		if (tx->consumer_reads >= conn->read_max || !iw_tx_can_read(conn))
+			return TX_WAIT;
+		return queued_if(iw_atomic_queue(conn, req));
 	}
 	return TX_WAIT;
 }
@@ -349,7 +372,7 @@ static bool can_put_counts(struct iw_conn *conn)
 {
 	const struct iw_tx *tx = &conn->stream.tx;
 
-	return !tx->is_in_request && !tx->is_in_response && iw_frame_has_room(conn, 0);
+	return tx->under_way == IW_NO_MESSAGE && iw_frame_has_room(conn, 0);
 }
 
 /* Queues the next thing: messages are not interleaved (DDP-10), and take turns. */
@@ -363,17 +386,18 @@ static enum tx_step put_next(struct iw_conn *conn, struct core_ep *ep, uint64_t 
 		iw_counts_put(conn);
 		return TX_QUEUED;
 	}
-	if (!tx->is_in_request && (tx->is_in_response || tx->is_response_next)) {
+	if (tx->under_way == IW_IN_RESPONSE ||
+	    (tx->under_way == IW_NO_MESSAGE && tx->is_response_next)) {
 		rc = iw_answer_put(conn, ep, budget);
 		if (rc < 0)
 			return rc == -EAGAIN ? TX_FULL : TX_FAILED;
-		tx->is_response_next = tx->is_in_response;
+		tx->is_response_next = tx->under_way == IW_IN_RESPONSE;
 		if (rc)
 			return TX_QUEUED;
 	}
 	step = put_request(conn, ep, budget);
-	tx->is_response_next = !tx->is_in_request;
-	if (step != TX_WAIT || tx->is_in_request)
+	tx->is_response_next = tx->under_way != IW_IN_REQUEST;
+	if (step != TX_WAIT || tx->under_way == IW_IN_REQUEST)
 		return step;
 	/* before the Responses, of which there may always be one more */
 	step = put_question(conn);
@@ -385,12 +409,43 @@ static enum tx_step put_next(struct iw_conn *conn, struct core_ep *ep, uint64_t 
 	return TX_WAIT;
 }
 
+static void update_mulpdu(struct iw_conn *conn)
+{
+	if (!conn->is_own_peer)
+		conn->stream.tx.mulpdu = iw_frame_mulpdu(conn);
+}
+
 /* Is little enough queued that it may wait for more? */
 static bool is_small(const struct iw_conn *conn)
 {
 	uint32_t bytes = iw_buffer_count(&conn->stream.tx.out);
 
 	return bytes && bytes < IW_HOLD_BYTES && !iw_frame_is_direct(conn);
+}
+
+/*
+ * Requests wait for the first FPDU of the initiator (MPA-18). One that waits for ours, too, would
+ * leave both silent, so the log gets a line after a second, once.
+ */
+static void wait_for_first(struct iw_conn *conn)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	uint64_t now;
+
+	if (tx->has_told_wait)
+		return;
+	now = core_now_ns();
+	if (!tx->wait_ns)
+		tx->wait_ns = now + FIRST_WAIT_NS;
+	if (now < tx->wait_ns) {
+		iw_conn_lower_deadline(conn, tx->wait_ns);
+		return;
+	}
+	tx->has_told_wait = true;
+	core_log(CORE_LOG_CONN | CORE_LOG_ERROR | CORE_LOG_WARNING,
+		 "%s: requests wait for the first message of the peer, which has connected without "
+		 "the peer-to-peer model and has to send first",
+		 iw_conn_name(conn).text);
 }
 
 int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool may_hold)
@@ -404,11 +459,11 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool m
 	if (iw_tx_is_idle(tx, ep) && !iw_frame_has_unsent(conn))
 		return 0;
 	if (!tx->may_send) {
-		iw_stream_wait_for_first(conn);
+		wait_for_first(conn);
 		return 0;
 	}
 	if (tx->next < ep->req.tail || tx->served_count)
-		iw_stream_update_mulpdu(conn);
+		update_mulpdu(conn);
 	while (!tx->is_over && !conn->is_lost) {
 		enum tx_step step = TX_WAIT;
 
@@ -422,7 +477,7 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool m
 		if (step == TX_FAILED)
 			return handled + 1;
 		if (step == TX_WAIT && may_hold && is_small(conn)) {
-			tx->hold.count++;
+			tx->held++;
 			break;
 		}
 		may_hold = false; /* the rest of a message that is not small */
@@ -446,4 +501,167 @@ void iw_tx_tell(struct iw_conn *conn, struct core_ep *ep)
 		return;
 	iw_counts_put(conn);
 	(void)flush(conn, ep);
+}
+
+/* --- small messages that wait for each other --- */
+
+bool iw_hold_may(const struct iw_conn *conn, const struct core_ep *ep)
+{
+	uint32_t held = conn->stream.tx.held;
+
+	if (!conn->is_own_peer || ep->req.tail - ep->req.head <= IW_HOLD_AFTER ||
+	    core_req_is_full(&ep->req))
+		return false;
+	return held ? held + 1 < IW_HOLD_POSTS : !core_ep_is_watched(ep);
+}
+
+void iw_hold_begin(struct iw_conn *conn)
+{
+	iw_engine_add_held(conn->engine, conn);
+	iw_conn_lower_deadline(conn, core_now_ns() + IW_HOLD_NS);
+}
+
+/* --- completions --- */
+
+bool iw_has_proofs(const struct iw_conn *conn)
+{
+	return conn->engine->settings.write_proof != CORE_PROOF_OFF && conn->ord > 0;
+}
+
+bool iw_wants_proof(const struct iw_conn *conn, const struct core_req *req)
+{
+	if (req->op != CORE_OP_RDMA_WRITE || (req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
+	    !iw_has_proofs(conn))
+		return false;
+	/* it has no byte to be read, and the memory that an older Write went to may be gone */
+	return req->len || conn->engine->settings.write_proof != CORE_PROOF_BYTE;
+}
+
+static void finish(struct core_ep *ep, struct core_req *req)
+{
+	req->transport.word[0] = IW_REQ_FINISHED;
+	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Completes the request if it is one of the first `count` of its kind; false: it is not. */
+static bool finish_counted(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
+			   uint32_t count)
+{
+	if (req->transport.word[0] == IW_REQ_FINISHED)
+		return true; /* it waits for an earlier one of another kind */
+	if ((int32_t)(count - (uint32_t)req->transport.word[1]) < 0)
+		return false;
+	conn->moved += (uint32_t)req->len;
+	finish(ep, req);
+	return true;
+}
+
+/* Can the peer have carried out so much? Of the request whose bytes still wait it cannot. */
+static bool is_plausible(const struct iw_conn *conn, struct core_ep *ep,
+			 const struct iw_counts *counts)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+	struct iw_counts most = tx->queued;
+
+	if (iw_frame_is_direct(conn) && tx->direct.sequence < tx->next) {
+		most.sends -= core_req_at(&ep->req, tx->direct.sequence)->op == CORE_OP_SEND;
+		most.writes -= core_req_at(&ep->req, tx->direct.sequence)->op != CORE_OP_SEND;
+	}
+	return counts->sends - tx->counted.sends <= most.sends - tx->counted.sends &&
+	       counts->writes - tx->counted.writes <= most.writes - tx->counted.writes;
+}
+
+iw_error iw_complete_counted(struct iw_conn *conn, struct core_ep *ep, uint64_t word)
+{
+	const struct iw_counts counts = {.sends = (uint32_t)(word >> 32), .writes = (uint32_t)word};
+	struct iw_tx *tx = &conn->stream.tx;
+	bool has_sends = counts.sends != tx->counted.sends;
+	bool has_writes = counts.writes != tx->counted.writes;
+	uint64_t sequence;
+
+	if (!is_plausible(conn, ep, &counts))
+		return IW_ERROR(0, 2, 7);
+	if (has_sends)
+		tx->peer_drains = false;
+	tx->counted = counts;
+	for (sequence = ep->req.head; sequence < tx->next && (has_sends || has_writes);
+	     sequence++) {
+		struct core_req *req = core_req_at(&ep->req, sequence);
+
+		if (has_sends && core_op_takes_receive(req->op))
+			has_sends = finish_counted(conn, ep, req, counts.sends);
+		else if (has_writes && req->op == CORE_OP_RDMA_WRITE)
+			has_writes = finish_counted(conn, ep, req, counts.writes);
+	}
+	return IW_NO_ERROR;
+}
+
+void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	for (tx->unsent = later(tx->unsent, ep->req.head); tx->unsent < tx->next; tx->unsent++) {
+		struct core_req *req = core_req_at(&ep->req, tx->unsent);
+
+		if (req->transport.word[0] != IW_REQ_WAIT_SENT)
+			continue; /* Reads and binds wait for something else */
+		if (tx->sent < req->transport.word[1])
+			return;
+		if (iw_wants_proof(conn, req) && req->sequence >= tx->proven)
+			req->transport.word[0] = IW_REQ_WAIT_PROOF;
+		else
+			finish(ep, req);
+	}
+}
+
+void iw_complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	uint64_t sequence;
+
+	/* a peer cannot prove what was not asked for */
+	if (end > tx->next)
+		end = tx->next;
+	for (sequence = later(tx->proven, ep->req.head); sequence < end; sequence++) {
+		struct core_req *req = core_req_at(&ep->req, sequence);
+
+		if (req->transport.word[0] == IW_REQ_WAIT_PROOF)
+			finish(ep, req);
+	}
+	tx->proven = later(tx->proven, end);
+}
+
+void iw_complete_read(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	const struct iw_read read = tx->read[tx->read_first];
+	struct core_req *req;
+
+	tx->read_first = (tx->read_first + 1) % IW_READS;
+	tx->read_count--;
+	if (read.kind == IW_READ_RTR)
+		return;
+	iw_complete_proven(conn, ep, read.sequence);
+	if (read.kind == IW_READ_PROOF)
+		return;
+	tx->consumer_reads--;
+	req = core_req_at(&ep->req, read.sequence);
+	if (read.offset + read.size == req->len)
+		finish(ep, req);
+}
+
+void iw_complete_lost(struct iw_conn *conn, struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	tx->is_over = true;
+	iw_frame_cut(conn, ep);
+	/* the rest is flushed, and all of it if a Read has failed already */
+	if (ep->req.head < ep->req.tail && !ep->is_breaking)
+		core_req_done(ep, core_req_at(&ep->req, ep->req.head), status, 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Requests of the consumer become messages (tx.c), and what completes them (complete.c). */
+/* Requests of the consumer become messages, and what completes them. */
 #ifndef IWARP_TX_H
 #define IWARP_TX_H
 
@@ -14,8 +14,8 @@
  * ready-to-receive message, which has the STag IW_STAG_RTR.
  *
  * The counts go in front of whatever is sent anyway. If that is nothing, the service thread sends
- * them at the end of its pass, and a thread that polls at its next poll of the connection: until
- * then the consumer may have answered.
+ * them at the end of its pass, and a thread that polls when nothing was carried out in its last
+ * polls of the connection, or much is not told: until then the consumer may have answered.
  *
  * A side that disconnects gracefully while a message of the other waits for a Receive says so
  * behind the counts, by the STag IW_STAG_DRAINS. If the other one disconnects gracefully, too, both
@@ -33,11 +33,11 @@
 #define IW_RDMA_MAX (1u << 30)
 #endif
 
-/* --- tx.c --- */
+/* --- requests --- */
 
 /*
  * Queues and sends what can be sent, up to the budget (bytes): > 0 there was work, or 0. With
- * `may_hold`, small messages are only queued (hold.h). A request that fails here breaks the
+ * `may_hold`, small messages are only queued (see below). A request that fails here breaks the
  * connection (state CLOSING).
  */
 int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool may_hold);
@@ -62,16 +62,28 @@ struct iw_ddp iw_tx_header(const struct iw_conn *conn, const struct core_req *re
 /* A message of a Send or Write is completely queued, and the request, too, if that was its last. */
 void iw_tx_end_message(struct iw_conn *conn, struct core_req *req);
 
-/* --- counts (answer.c) --- */
+/*
+ * Small messages wait for each other, so that one system call sends several. One waits only behind
+ * enough requests that have not completed: it would reach the peer behind them anyway, and what
+ * completes them makes a pass over the connection, which sends it. The wait also ends with enough
+ * posts or bytes, a poll that finds its EVD empty, a thread that is about to sleep in a call for
+ * the same instance, or a deadline. Nothing waits if a completion of the endpoint wakes a thread or
+ * a CNO: the thread that posts may wait for that one, outside the library.
+ */
+#define IW_HOLD_AFTER 8u     /* a post behind so many outstanding requests may wait */
+#define IW_HOLD_POSTS 16u    /* so many that wait are sent together, */
+#define IW_HOLD_BYTES 32768u /* or so many bytes */
+#define IW_HOLD_NS 500000u   /* the deadline */
 
-/* Has the peer still to be told counts, or that we drain? Always false with a foreign peer. */
-bool iw_counts_are_due(const struct iw_conn *conn);
-/* Queues them: there is room, and no message is under way. */
-void iw_counts_put(struct iw_conn *conn);
+/* May the request that was posted last wait for the next one? If not, all are sent now. */
+bool iw_hold_may(const struct iw_conn *conn, const struct core_ep *ep);
+/* It does, and is the first one: polls find the connection, and the service thread its deadline. */
+void iw_hold_begin(struct iw_conn *conn);
 
-/* --- complete.c --- */
+/* --- completions --- */
 
-/* The peer has told these counts: IW_NO_ERROR, or the error if it cannot have carried out so much.
+/*
+ * The peer has told these counts: IW_NO_ERROR, or the error if it cannot have carried out so much.
  */
 iw_error iw_complete_counted(struct iw_conn *conn, struct core_ep *ep, uint64_t counts);
 /* Completes requests to a foreign peer whose last byte TCP has taken. */
@@ -80,9 +92,6 @@ void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep);
 void iw_complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end);
 /* The oldest Read in flight has its last byte. */
 void iw_complete_read(struct iw_conn *conn, struct core_ep *ep);
-/* A Terminate has come. */
-void iw_complete_terminated(struct iw_conn *conn, struct core_ep *ep,
-			    const struct iw_terminate *terminate);
 /* TCP has failed: the first request outstanding gets that status. */
 void iw_complete_lost(struct iw_conn *conn, struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status);
 /* Are Writes of this connection, to a foreign peer, proven at all? */

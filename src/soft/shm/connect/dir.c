@@ -7,12 +7,16 @@
  */
 #include "soft/shm/connect/dir.h"
 
+#include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -25,14 +29,48 @@
 #include "shared/fd.h"
 #include "soft/address.h"
 #include "soft/fds.h"
-#include "soft/shm/connect/nobody.h"
 
+#define DEFAULT_DIR "/dev/shm"
+#define NETNS "/proc/thread-self/ns/net"
 #define PROC_FD "/proc/thread-self/fd/%d"
 #define OWN_NAME "opendat-%u" /* with the number of the user */
 #define OWN_MODE 0700
 #define SOCKET_MODE 0600
 
+#define NAME_START "opendat.1-"
+/*
+ * Names that dead processes have left are deleted when there are more than so many names, */
+#define NAMES_MANY 256u
+/* and so many are looked at each time. */
+#define NAMES_LOOKED_AT 64u
+#define DEFAULT_OVERFLOW_UID 65534u
+
 /* --- the directory --- */
+
+static uint32_t read_overflow_uid(void)
+{
+	int fd = opendat_fd_move(open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC));
+	char text[16] = "";
+	uint32_t uid = 0;
+
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
+		uid = (uint32_t)strtoul(text, NULL, 10);
+	if (fd >= 0)
+		close(fd);
+	return uid ? uid : DEFAULT_OVERFLOW_UID;
+}
+
+bool shm_is_nobody(uid_t uid)
+{
+	static _Atomic uint32_t known; /* 0: not read yet */
+	uint32_t nobody = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (!nobody) {
+		nobody = read_overflow_uid();
+		atomic_store_explicit(&known, nobody, memory_order_relaxed);
+	}
+	return uid == nobody;
+}
 
 /* False: the C library's view of /proc is not that of this process. */
 static bool has_proc(int fd, const struct stat *st)
@@ -62,7 +100,7 @@ static const char *find_fault_of_own(int fd, const struct stat *st)
 	(void)fd;
 	if (st->st_uid != geteuid())
 		return "it is of another user";
-	if (st->st_uid == shm_nobody())
+	if (shm_is_nobody(st->st_uid))
 		return "its user may be any that is not mapped in this user namespace";
 	if ((st->st_mode & 0777) != OWN_MODE)
 		return "its mode is not 0700";
@@ -108,44 +146,98 @@ static int open_own(int parent, const char **fault_out)
 	return open_checked(parent, name, find_fault_of_own, fault_out);
 }
 
-int shm_dir_open(const char *path, const union core_sockaddr *address, int *fd_out)
+/* The folder of our user; -EPERM: there is none that can be used, or another -errno. */
+static int open_folder(const char *given)
 {
+	const char *path = given[0] ? given : DEFAULT_DIR;
 	const char *fault = NULL;
 	int fd = open_checked(AT_FDCWD, path, find_fault, &fault);
-	int own, rc;
+	int own = fd;
 
-	*fd_out = -1;
-	if (fd < 0) {
+	if (fd >= 0) {
+		own = open_own(fd, &fault);
+		close(fd);
+	} else if (given[0]) {
 		core_log(CORE_LOG_ERROR, "socket_dir=%s cannot be used: %s", path, fault);
 		return -ENODEV;
 	}
-	own = shm_dir_can_name(address) ? open_own(fd, &fault) : -EPERM;
-	close(fd);
 	if (own == -EMFILE || own == -ENFILE || own == -ENOMEM)
 		return own;
-	if (fault)
-		core_log(CORE_LOG_ERROR, "socket_dir is not used, but TCP: %s/" OWN_NAME ": %s",
-			 path, (unsigned)geteuid(), fault);
 	if (own < 0)
+		core_log(CORE_LOG_ERROR | CORE_LOG_WARNING,
+			 "no shared memory, but TCP: %s/" OWN_NAME " cannot be used: %s", path,
+			 (unsigned)geteuid(), fault);
+	return own < 0 ? -EPERM : own;
+}
+
+static bool is_everywhere(const union core_sockaddr *address)
+{
+	return soft_address_is_loopback(address) ||
+	       (address->sa.sa_family == AF_INET6 &&
+		IN6_IS_ADDR_LINKLOCAL(&address->in6.sin6_addr));
+}
+
+static void delete_left_names(int dir);
+
+int shm_dir_open(const char *given, const union core_sockaddr *address, struct shm_dir *dir_out)
+{
+	int fd = open_folder(given);
+	struct stat netns = {.st_ino = 0};
+
+	*dir_out = (struct shm_dir){.fd = -1};
+	if (fd < 0)
+		return fd == -EPERM ? 0 : fd;
+	if ((!given[0] || is_everywhere(address)) && stat(NETNS, &netns) < 0) {
+		core_log(CORE_LOG_ERROR | CORE_LOG_WARNING,
+			 "no shared memory, but TCP: " NETNS ": %s", strerror(errno));
+		close(fd);
 		return 0;
+	}
 	soft_fd_begin();
-	rc = soft_fd_end(own);
-	if (rc < 0)
-		return rc;
-	*fd_out = rc;
+	fd = soft_fd_end(fd);
+	if (fd < 0)
+		return fd;
+	*dir_out = (struct shm_dir){.fd = fd, .netns = netns.st_ino, .given = given};
+	delete_left_names(fd);
 	return 0;
 }
 
-bool shm_dir_can_name(const union core_sockaddr *address)
+/*
+ * True: the folder was deleted, and the descriptor, which other threads may be using, is that of a
+ * new one now.
+ */
+static bool renew(const struct shm_dir *dir)
 {
-	return !soft_address_is_loopback(address) &&
-	       !(address->sa.sa_family == AF_INET6 &&
-		 IN6_IS_ADDR_LINKLOCAL(&address->in6.sin6_addr));
+	struct stat st;
+	int fd;
+
+	if (fstat(dir->fd, &st) < 0 || st.st_nlink)
+		return false;
+	fd = open_folder(dir->given);
+	return fd >= 0 && soft_fd_replace(dir->fd, fd) == 0;
+}
+
+void shm_dir_name(const struct shm_dir *dir, const union core_sockaddr *address, DAT_CONN_QUAL qual,
+		  char name_out[SHM_DIR_NAME_MAX])
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	char netns[24] = "";
+
+	if (address->sa.sa_family == AF_INET)
+		inet_ntop(AF_INET, &address->in.sin_addr, text, sizeof(text));
+	else if (IN6_IS_ADDR_V4MAPPED(&address->in6.sin6_addr))
+		inet_ntop(AF_INET, &address->in6.sin6_addr.s6_addr[12], text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, &address->in6.sin6_addr, text, sizeof(text));
+	if (dir->netns)
+		snprintf(netns, sizeof(netns), "@%" PRIx64, dir->netns);
+	snprintf(name_out, SHM_DIR_NAME_MAX, NAME_START "%s%s-%" PRIx64, text, netns,
+		 (uint64_t)qual);
 }
 
 /* --- connecting --- */
 
-int shm_dir_connect(int dir, int fd, const char *name)
+static int connect_at(int dir, int fd, const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	/* the file that is checked and the one that is connected to are the same */
@@ -167,6 +259,13 @@ int shm_dir_connect(int dir, int fd, const char *name)
 	return rc;
 }
 
+int shm_dir_connect(const struct shm_dir *dir, int fd, const char *name)
+{
+	int rc = connect_at(dir->fd, fd, name);
+
+	return rc == -ENOENT && renew(dir) ? connect_at(dir->fd, fd, name) : rc;
+}
+
 /* --- names that are left --- */
 
 /* Does nobody listen there? */
@@ -177,7 +276,7 @@ static bool is_dead(int dir, const char *name)
 
 	if (fd < 0)
 		return false;
-	is_refused = shm_dir_connect(dir, fd, name) == -ECONNREFUSED;
+	is_refused = connect_at(dir, fd, name) == -ECONNREFUSED;
 	soft_fd_close(fd);
 	return is_refused;
 }
@@ -198,22 +297,88 @@ static int delete_dead(int dir, const char *name)
 	return unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* A child that is about to exec may have a copy of the descriptor: so the lock is released. */
-static int delete_dead_locked(int dir, const char *name)
+/* A descriptor of the folder that holds its lock; -EBUSY: another process holds it. */
+static int lock_folder(int dir)
 {
 	int lock = opendat_fd_move(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	int rc;
 
 	if (lock < 0)
 		return -errno;
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
-		rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
-	} else {
-		rc = delete_dead(dir, name);
-		(void)flock(lock, LOCK_UN);
-	}
+	if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+		return lock;
+	rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	close(lock);
 	return rc;
+}
+
+/* A child that is about to exec may have a copy of the descriptor: so the lock is released. */
+static void unlock_folder(int lock)
+{
+	(void)flock(lock, LOCK_UN);
+	close(lock);
+}
+
+static int delete_dead_locked(int dir, const char *name)
+{
+	int lock = lock_folder(dir);
+	int rc;
+
+	if (lock < 0)
+		return lock;
+	rc = delete_dead(dir, name);
+	unlock_folder(lock);
+	return rc;
+}
+
+static bool is_name(const struct dirent *entry)
+{
+	return strncmp(entry->d_name, NAME_START, strlen(NAME_START)) == 0;
+}
+
+/* How many names are in the folder? */
+static uint32_t count_names(DIR *list)
+{
+	const struct dirent *entry;
+	uint32_t count = 0;
+
+	while ((entry = readdir(list)) != NULL)
+		count += is_name(entry);
+	return count;
+}
+
+/* Deletes the dead ones among those names, from that one on. With the folder locked. */
+static void delete_some(int dir, DIR *list, uint32_t first)
+{
+	const struct dirent *entry;
+	uint32_t at = 0;
+
+	rewinddir(list);
+	while (at < first + NAMES_LOOKED_AT && (entry = readdir(list)) != NULL)
+		if (is_name(entry) && at++ >= first)
+			(void)delete_dead(dir, entry->d_name);
+}
+
+/*
+ * A process that is killed leaves its names. One of them goes when somebody wants it, and many must
+ * not fill the directory. To find a dead name means to call it, so few names are left alone.
+ */
+static void delete_left_names(int dir)
+{
+	int lock = lock_folder(dir);
+	int fd = lock < 0 ? -1 : opendat_fd_move(fcntl(lock, F_DUPFD_CLOEXEC, 0));
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	uint32_t count = list ? count_names(list) : 0;
+	uint32_t random;
+
+	if (count > NAMES_MANY && getrandom(&random, sizeof(random), 0) == sizeof(random))
+		delete_some(dir, list, random % count);
+	if (list)
+		closedir(list);
+	else if (fd >= 0)
+		close(fd);
+	if (lock >= 0)
+		unlock_folder(lock);
 }
 
 /* --- listening --- */
@@ -261,6 +426,10 @@ static int refuse_to_listen(const char *name, int rc)
 		core_log(CORE_LOG_ERROR,
 			 "socket_dir: %s is not made: this process has changed its user", name);
 		return rc;
+	case -ENOENT:
+		core_log(CORE_LOG_ERROR, "socket_dir: %s is not made: the folder was deleted",
+			 name);
+		return -EACCES;
 	case -EADDRINUSE:
 	case -EBUSY:
 	case -ENOMEM:
@@ -274,11 +443,15 @@ static int refuse_to_listen(const char *name, int rc)
 	}
 }
 
-int shm_dir_listen(int dir, int fd, const char *name, struct shm_dir_file *file_out)
+int shm_dir_listen(const struct shm_dir *folder, int fd, const char *name,
+		   struct shm_dir_file *file_out)
 {
+	int dir = folder->fd;
 	struct shm_dir_file first;
 	int rc = listen_unknown(dir, fd, &first);
 
+	if (rc == -ENOENT && renew(folder))
+		rc = listen_unknown(dir, fd, &first);
 	if (rc < 0)
 		return refuse_to_listen(name, rc);
 	rc = give_name(dir, first.name, name);
@@ -295,11 +468,11 @@ int shm_dir_listen(int dir, int fd, const char *name, struct shm_dir_file *file_
 	return 0;
 }
 
-void shm_dir_remove(int dir, const struct shm_dir_file *file)
+void shm_dir_remove(const struct shm_dir *dir, const struct shm_dir_file *file)
 {
 	struct stat st;
 
-	if (fstatat(dir, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == file->device &&
-	    st.st_ino == file->inode)
-		unlinkat(dir, file->name, 0);
+	if (fstatat(dir->fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_dev == file->device && st.st_ino == file->inode)
+		unlinkat(dir->fd, file->name, 0);
 }

@@ -5,20 +5,22 @@
  */
 #include "soft/shm/engine/engine.h"
 
+#include "core/base/clock.h"
 #include "core/transport.h"
-#include "core/event/evd.h"
-#include "soft/shm/engine/active.h"
+#include "core/event/evd_queue.h"
+#include "soft/shm/state.h"
+#include "soft/shm/engine/drive.h"
+#include "soft/shm/transfer/direct.h"
 #include "soft/shm/transfer/fast.h"
-#include "soft/shm/transfer/progress.h"
+#include "soft/shm/transfer/pass.h"
 
 /* A connection that a polling thread has found. */
 struct candidate {
 	/* valid only while its endpoint is locked and owns it; else only an address to compare */
 	struct shm_conn *conn;
 	struct core_ref ep;
-	uint32_t at;	  /* its place on the list */
-	bool is_its_turn; /* it was not checked out of turn */
-	bool is_idle;	  /* no work in very many checks */
+	uint32_t at;  /* its place on the list */
+	bool is_idle; /* no work in very many checks */
 };
 
 /*
@@ -32,21 +34,17 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 
 	core_lock_acquire(&engine->lock);
 	while (*checks && !is_found && shm_active_count(engine)) {
-		struct shm_conn *conn = shm_active_likely_locked(engine);
+		struct shm_conn *conn = shm_active_next_locked(engine);
 
-		candidate->is_its_turn = !conn;
-		if (!conn)
-			conn = shm_active_next_locked(engine);
 		--*checks;
 		candidate->is_idle = !shm_conn_has_work(conn);
-		if (!candidate->is_idle)
-			engine->is_likely = !candidate->is_its_turn;
-		else if (!candidate->is_its_turn || shm_conn_count_idle(conn) < SHM_IDLE_POLLS)
-			continue;
-		else /* counts again if it stays on the list; not 0: it had no work */
+		if (candidate->is_idle) {
+			if (shm_conn_count_idle(conn) < SHM_IDLE_POLLS)
+				continue;
+			/* counts again if it stays on the list; not 0: it had no work */
 			shm_conn_set_idle(conn, 1);
-		candidate->at = shm_active_at(conn);
-		engine->likely_next = candidate->at + 1;
+		}
+		candidate->at = atomic_load_explicit(&conn->active_at, memory_order_relaxed) - 1;
 		candidate->conn = conn;
 		candidate->ep = shm_conn_ep(conn);
 		is_found = true;
@@ -64,16 +62,58 @@ CORE_INLINE uint32_t checks_due(struct shm_engine *engine)
 	return checks < SHM_POLL_MAX ? checks : SHM_POLL_MAX;
 }
 
-/* Records that a thread of the consumer polls. */
-CORE_INLINE void count_poll(struct shm_engine *engine)
+/* For peers that have stopped polling while RDMA of ours waits in their rings. */
+__attribute__((noinline)) static void hurry_all(struct shm_engine *engine)
 {
+	uint32_t count = shm_active_count(engine);
+
+	for (; count; count--) {
+		struct shm_conn *conn = shm_engine_rotate(engine);
+		struct core_ep *ep = conn ? shm_conn_enter(conn) : NULL;
+
+		if (ep && shm_conn_state(conn) == SHM_ESTABLISHED)
+			shm_direct_hurry(conn, false);
+		if (ep)
+			core_ep_leave(ep);
+		if (conn)
+			shm_conn_put(conn);
+	}
+}
+
+/*
+ * Peers read when a thread here last polled in vain. A thread that has found a completion may do
+ * something else next. All relaxed: hints.
+ */
+CORE_INLINE void store_pulse(struct shm_engine *engine, bool is_vain)
+{
+	bool is_set = atomic_load_explicit(engine->pulse, memory_order_relaxed) != 0;
+	uint32_t polls;
+
+	if (!is_vain) {
+		if (is_set)
+			atomic_store_explicit(engine->pulse, 0, memory_order_relaxed);
+		return;
+	}
+	polls = atomic_load_explicit(&engine->vain_polls, memory_order_relaxed);
+	atomic_store_explicit(&engine->vain_polls, polls + 1, memory_order_relaxed);
+	if (!is_set || polls % SHM_PULSE_POLLS == 0)
+		atomic_store_explicit(engine->pulse, core_now_ns(), memory_order_relaxed);
+}
+
+/*
+ * Records that a thread of the consumer polls. is_vain: it has found no completion. True: a group
+ * of polls has ended.
+ */
+CORE_INLINE bool count_poll(struct shm_engine *engine, bool is_vain)
+{
+	store_pulse(engine, is_vain);
 	/*
 	 * counted while all connections are armed, too: when one is woken, the service thread
 	 * leaves it to the thread that polls
 	 */
-	soft_driven_count(&engine->driven, 1, SHM_DRIVEN_POLLS);
 	if (atomic_load_explicit(&engine->is_unattended, memory_order_relaxed))
 		atomic_store_explicit(&engine->is_unattended, false, memory_order_relaxed);
+	return soft_driven_count(&engine->driven, 1, SHM_DRIVEN_POLLS);
 }
 
 /* --- the slow path --- */
@@ -98,7 +138,7 @@ static int drive(struct shm_engine *engine, const struct candidate *candidate)
 		shm_conn_arm(conn);
 	} else if (shm_conn_state(conn) == SHM_ESTABLISHED) {
 		shm_conn_set_idle(conn, 0);
-		handled = shm_conn_pass(conn, ep); /* may free it */
+		handled = shm_drive(conn, ep); /* may free it */
 	}
 	core_ep_leave(ep);
 	return handled;
@@ -118,26 +158,25 @@ int shm_engine_poll_all(struct shm_engine *engine)
 /* The caller keeps the instance alive: it holds an EVD or a CNO of it. */
 int shm_engine_progress(struct shm_engine *engine)
 {
-	count_poll(engine);
-	if (!shm_active_count(engine))
-		return 0;
-	return shm_engine_poll_all(engine);
+	int handled = shm_active_count(engine) ? shm_engine_poll_all(engine) : 0;
+
+	if (handled) /* it may have taken long */
+		atomic_store_explicit(&engine->vain_polls, 0, memory_order_relaxed);
+	if (count_poll(engine, true))
+		hurry_all(engine);
+	return handled;
 }
 
 /* --- the fast path --- */
 
 /*
- * The slow path begins with the connection that the fast path has declined, or comes to it with the
- * next check out of turn. Else it could use up its checks on the others, and the next poll would
- * find and decline the same one again, for ever.
+ * The slow path begins with the connection that the fast path has declined. Else it could use up
+ * its checks on the others, and the next poll would find and decline the same one again, for ever.
  */
 static void repeat_check(struct shm_engine *engine, const struct candidate *candidate)
 {
 	core_lock_acquire(&engine->lock);
-	if (candidate->is_its_turn)
-		engine->active_next = candidate->at;
-	else
-		engine->likely_next = candidate->at;
+	engine->active_next = candidate->at;
 	core_lock_release(&engine->lock);
 }
 
@@ -160,14 +199,14 @@ static enum shm_poll check_candidate(const struct candidate *candidate,
 	return found;
 }
 
-/* Polls connections of the list until the caller has a completion. */
-static enum transport_poll poll_list(struct shm_engine *engine, struct core_dequeue *dequeue)
+/* Polls connections of the list in turn until the caller has a completion. */
+__attribute__((noinline)) static enum transport_poll poll_list(struct shm_engine *engine,
+							       struct core_dequeue *dequeue)
 {
 	struct core_evd *evd = dequeue->cell->object;
 	struct candidate candidate = {.conn = NULL};
 	uint32_t checks = checks_due(engine);
 
-	evd->is_last_repeated = false;
 	while (checks && next_candidate(engine, &checks, &candidate)) {
 		enum shm_poll found = check_candidate(&candidate, dequeue);
 
@@ -183,56 +222,21 @@ static enum transport_poll poll_list(struct shm_engine *engine, struct core_dequ
 	return TRANSPORT_POLL_EMPTY;
 }
 
-/* The connection that was checked first had work: the next poll begins with the others, if any. */
-CORE_INLINE void note_found_first(const struct shm_engine *engine, struct core_evd *evd)
-{
-	evd->is_last_repeated = shm_active_count(engine) > 1;
-}
-
-/* The rest of shm_poll_any. */
-CORE_INLINE enum transport_poll poll_others(struct shm_engine *engine, struct core_ep *ep,
-					    struct core_dequeue *dequeue)
-{
-	enum shm_poll found = SHM_POLL_NOTHING;
-
-	if (ep) {
-		found = shm_poll_fast(shm_ep_conn(ep), ep, dequeue);
-		core_lock_leave(&ep->cell->lock);
-	}
-	if (dequeue->is_filled) {
-		note_found_first(engine, dequeue->cell->object);
-		return TRANSPORT_POLL_FOUND;
-	}
-	if (found == SHM_POLL_DECLINED)
-		return TRANSPORT_POLL_SLOW;
-	return poll_list(engine, dequeue);
-}
-
-enum transport_poll shm_poll_any(struct shm_engine *engine, struct core_handle *cell,
-				 DAT_EVENT *event, struct core_ep *ep)
-{
-	struct core_dequeue dequeue = {.cell = cell, .event = event};
-	enum transport_poll found = poll_others(engine, ep, &dequeue);
-
-	if (found != TRANSPORT_POLL_SLOW) /* the slow path counts itself */
-		count_poll(engine);
-	return found;
-}
-
-/* Enters the endpoint whose connection is checked first, because it is active. NULL: none is. */
-CORE_INLINE struct core_ep *enter_last(const struct core_evd *evd)
+/* Enters the endpoint of the last completion, if its connection is active. NULL: it is not. */
+CORE_INLINE struct core_ep *enter_last(const struct shm_engine *engine, const struct core_evd *evd)
 {
 	struct core_handle *last = evd->last_ep;
 	const struct shm_conn *conn;
 	struct core_ep *ep;
 
-	if (!last || evd->is_last_repeated)
+	if (!last)
 		return NULL;
 	ep = core_handle_enter_fast(last, DAT_HANDLE_TYPE_EP);
 	if (!ep)
 		return NULL;
 	conn = shm_ep_conn(ep);
-	if (conn && atomic_load_explicit(&conn->is_active, memory_order_relaxed))
+	/* the cell may have been given to an endpoint of another instance */
+	if (conn && conn->engine == engine && shm_conn_is_active(conn))
 		return ep;
 	core_lock_leave(&last->lock);
 	return NULL;
@@ -243,43 +247,51 @@ CORE_INLINE struct core_ep *enter_last(const struct core_evd *evd)
  * checked first, without the list. If it has work, and others are on the list, the next poll begins
  * with the list. If it has none, the list follows. If it is the only one on the list, that is left
  * out, except in one of SHM_LIST_AFTER polls: a check of the list finds more than this one does.
- *
- * The handle of the endpoint may have been given to one of another instance meanwhile. Then its
- * messages are for another EVD, the poll is counted there, and the list of this instance is checked
- * a few polls later.
  */
-enum transport_poll shm_poll_last(struct core_handle *cell, DAT_EVENT *event,
-				  struct core_ep **ep_out)
+CORE_INLINE enum transport_poll find_completion(struct shm_engine *engine,
+						struct core_dequeue *dequeue)
 {
-	struct core_evd *evd = cell->object;
-	struct core_ep *ep = enter_last(evd);
-	struct shm_conn *conn;
+	struct core_evd *evd = dequeue->cell->object;
+	struct core_ep *ep = enter_last(engine, evd);
 	enum shm_poll found;
+	bool is_list_due;
 
-	*ep_out = ep;
 	if (!ep)
-		return TRANSPORT_POLL_SLOW;
-	conn = shm_ep_conn(ep);
-	found = shm_poll_message(conn, ep, cell, event);
-	if (found == SHM_POLL_DECLINED)
-		return TRANSPORT_POLL_SLOW;
-	*ep_out = NULL;
-	if (found == SHM_POLL_DONE) {
-		note_found_first(conn->engine, evd);
-		/* one that finds nothing follows, or after FAST_POLLS one by shm_poll_any */
-		soft_driven_note(&conn->engine->driven);
-		core_lock_leave(&ep->cell->lock);
+		return poll_list(engine, dequeue);
+	found = shm_poll_fast(shm_ep_conn(ep), ep, dequeue);
+	is_list_due = shm_active_count(engine) != 1 ||
+		      (found == SHM_POLL_NOTHING &&
+		       shm_conn_count_idle(shm_ep_conn(ep)) % SHM_LIST_AFTER == 0);
+	core_lock_leave(&ep->cell->lock);
+	if (dequeue->is_filled) {
+		if (is_list_due)
+			evd->last_ep = NULL;
 		return TRANSPORT_POLL_FOUND;
 	}
-	if (shm_conn_count_idle(conn) % SHM_LIST_AFTER == 0 ||
-	    shm_active_count(conn->engine) != 1) {
-		core_lock_leave(&ep->cell->lock);
+	if (found == SHM_POLL_DECLINED)
 		return TRANSPORT_POLL_SLOW;
-	}
-	soft_driven_count(&conn->engine->driven, 1, SHM_DRIVEN_POLLS);
-	core_lock_leave(&ep->cell->lock);
+	if (is_list_due || found == SHM_POLL_DONE)
+		return poll_list(engine, dequeue);
 	core_spin_pause();
 	return TRANSPORT_POLL_EMPTY;
+}
+
+enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
+{
+	struct core_dequeue dequeue = {.cell = cell, .event = event};
+	enum transport_poll found = find_completion(engine, &dequeue);
+
+	/*
+	 * connections over TCP are polled on the slow path, a hint; and hurry_all locks endpoints,
+	 * which a thread that holds an EVD must not wait for
+	 */
+	if (found == TRANSPORT_POLL_EMPTY &&
+	    (atomic_load_explicit(&engine->ia->refuses_polls, memory_order_relaxed) ||
+	     soft_driven_is_due(&engine->driven, SHM_DRIVEN_POLLS)))
+		return TRANSPORT_POLL_SLOW;
+	if (found != TRANSPORT_POLL_SLOW) /* the slow path counts itself */
+		(void)count_poll(engine, found == TRANSPORT_POLL_EMPTY);
+	return found;
 }
 
 bool shm_engine_arm_one(struct shm_engine *engine, struct shm_conn *conn)

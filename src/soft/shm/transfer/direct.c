@@ -8,37 +8,34 @@
 #include "core/base/clock.h"
 #include "core/base/fence.h"
 #include "core/base/log.h"
+#include "core/base/same.h"
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/gate.h"
 #include "soft/key.h"
 #include "soft/shm/conn.h"
-#include "soft/shm/connect/socket.h"
-#include "soft/shm/engine/engine.h"
+#include "soft/shm/instance.h"
+#include "soft/shm/socket.h"
+#include "soft/shm/state.h"
 #include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/publish.h"
 #include "soft/shm/transfer/rx.h"
-
-/* announcements of mapped memory after which the owner is asked to run the fences */
-#define UNFENCED_AFTER 64u
-/* how long we trust that the peer's process number still belongs to the peer */
-#define ALIVE_NS 100000000u
 
 /* --- announcing (models/keys.pml, models/close.pml) --- */
 
-/* Omits the fences from now on. The owner must see `is_unfenced` before the next announcement. */
+/* Omits the fences from now on. The owner must see that before the next announcement. */
 static void omit_fences(struct shm_conn *conn)
 {
-	if (!conn->can_skip_fence)
+	if (!conn->wake.can_skip_fence)
 		return;
 	atomic_store_explicit(&conn->mine->is_unfenced, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	conn->is_unfenced = true;
 }
 
 int shm_announce(struct shm_conn *conn, const struct shm_map *map, uint32_t key,
 		 enum soft_right right, uint64_t address, uint64_t length)
 {
-	if (map && !conn->is_unfenced && ++conn->announced >= UNFENCED_AFTER)
+	if (map && !shm_fence_is_unfenced(conn))
 		omit_fences(conn);
 	atomic_store_explicit(&conn->mine->announce, key, memory_order_relaxed);
 	/*
@@ -46,7 +43,7 @@ int shm_announce(struct shm_conn *conn, const struct shm_map *map, uint32_t key,
 	 * could miss the announcement while we miss the dead key. It is omitted only for mapped
 	 * memory, whose key the owner has marked before it gave us the memory (map.c)
 	 */
-	core_fence_light(map && conn->is_unfenced);
+	core_fence_light(map && shm_fence_is_unfenced(conn));
 	if (atomic_load_explicit(&conn->theirs->revoked, memory_order_acquire))
 		return -EAGAIN;
 	return soft_key_check(soft_view_entries(conn->remote.view), key, right, conn->remote.pz,
@@ -59,77 +56,43 @@ void shm_announce_end(struct shm_conn *conn)
 	atomic_store_explicit(&conn->mine->announce, 0, memory_order_release);
 }
 
-bool shm_is_peer_alive(struct shm_conn *conn)
-{
-	uint64_t now = core_now_ns();
-
-	/* checked before each piece: after an exec the number belongs to another program */
-	if (soft_view_is_orphan(conn->remote.view))
-		return false;
-	/* without that mark a recent check is enough: the kernel reuses a number only long after
-	 * the socket has ended */
-	if (now - conn->remote.alive_ns < ALIVE_NS)
-		return true;
-	if (conn->is_peer_gone || shm_conn_has_hung_up(conn))
-		return false;
-	conn->remote.alive_ns = now;
-	return true;
-}
-
 /* --- copies by the kernel --- */
 
-static int copy_once(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
-		     uint64_t len, bool is_write)
+/*
+ * Copies len bytes between pinned segments of ours and the memory of the peer, whose key is
+ * announced: as soft_copy_to_process and soft_copy_from_process, or -EAGAIN: the peer is dead.
+ */
+static int copy_by_kernel(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
+			  uint64_t len, bool is_write)
 {
-	pid_t id = conn->remote.thread ? conn->remote.thread : conn->remote.pid;
+	pid_t thread = conn->remote.thread;
+	int rc;
 
+	/* checked before each piece: after the end or an exec the number belongs to another program */
+	if (soft_view_is_orphan(conn->remote.view))
+		return -EAGAIN;
 	if (is_write)
-		return soft_copy_to_process(&conn->theirs->revoked, id, address, pins->iov,
-					    (int)pins->count, len);
-	return soft_copy_from_process(id, address, pins->iov, (int)pins->count, len);
+		rc = soft_copy_to_process(&conn->theirs->revoked, thread, address, pins->iov,
+					  (int)pins->count, len);
+	else
+		rc = soft_copy_from_process(thread, address, pins->iov, (int)pins->count, len);
+	/* the mark of a process that ends is set before its memory is gone */
+	return rc == -ESRCH && soft_view_is_orphan(conn->remote.view) ? -EAGAIN : rc;
 }
 
 /*
- * The number of a process is that of its main thread, and the kernel finds no memory by it when
- * that thread has ended. Takes the number of the thread that holds the guard, which lasts as long
- * as the engine. False: the kernel finds the peer's memory by no number that we know.
+ * Was that the result of a copy that the kernel refuses, though the peer lives and its memory is
+ * valid? The ring can take the bytes. The first time, the log says why.
  */
-static bool find_thread(struct shm_conn *conn)
+static bool is_refused(struct shm_conn *conn, int rc)
 {
-	struct shm_remote *remote = &conn->remote;
-	pid_t thread = soft_view_thread(remote->view);
-
-	if (!thread || !soft_copy_probe(thread, remote->token_address, remote->token))
-		return false;
-	remote->thread = thread;
-	return true;
-}
-
-int shm_copy_by_kernel(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
-		       uint64_t len, bool is_write)
-{
-	int rc;
-
-	if (!shm_is_peer_alive(conn))
-		return -EAGAIN;
-	rc = copy_once(conn, address, pins, len, is_write);
-	if (rc == -ESRCH && find_thread(conn))
-		rc = copy_once(conn, address, pins, len, is_write);
-	/* the mark of a process that ends is set before its memory is gone */
-	if (rc == -ESRCH && !shm_is_peer_alive(conn))
-		rc = -EAGAIN;
-	return rc;
-}
-
-bool shm_is_refused(struct shm_conn *conn, int rc)
-{
-	/* not permitted; no number leads to the memory of the peer any more; no memory for it */
+	/* not permitted; the number does not lead to the memory of the peer any more; no memory */
 	if (rc != -EPERM && rc != -ESRCH && rc != -ENOMEM)
 		return false;
 	if (!conn->remote.is_refusal_logged)
 		core_log(CORE_LOG_MEMORY,
 			 "process %d: the kernel does not copy (%s), the ring takes the bytes",
-			 (int)conn->remote.pid, strerror(-rc));
+			 (int)conn->remote.sender.pid, strerror(-rc));
 	conn->remote.is_refusal_logged = true;
 	return true;
 }
@@ -139,7 +102,51 @@ bool shm_is_refused(struct shm_conn *conn, int rc)
 bool shm_path_is_ring(const struct shm_conn *conn)
 {
 	return conn->engine->settings.copy == CORE_COPY_RING ||
-	       !(conn->remote.has_cma || conn->remote.maps);
+	       (shm_conn_reach(conn) < SHM_REACH_KERNEL && !conn->remote.maps);
+}
+
+static bool is_peer_armed(const struct shm_conn *conn)
+{
+	return atomic_load_explicit(&conn->theirs->armed, memory_order_relaxed) & 1;
+}
+
+/* Has a thread of the peer polled in the last `ns` nanoseconds? */
+static bool has_peer_polled(const struct shm_conn *conn, uint64_t ns)
+{
+	uint64_t pulse = conn->remote.view ? soft_view_pulse(conn->remote.view) : 0;
+
+	/* signed: the pulse may be newer than our time */
+	return pulse && (int64_t)(core_now_ns() - pulse) < (int64_t)ns;
+}
+
+static bool is_peer_polling(const struct shm_conn *conn)
+{
+	return has_peer_polled(conn, SHM_POLLED_NS);
+}
+
+static bool has_rdma_in_ring(const struct shm_conn *conn)
+{
+	return conn->tx.ring_writes || conn->tx.reads;
+}
+
+bool shm_path_is_polled(const struct shm_conn *conn, uint64_t len)
+{
+	uint64_t limit = SHM_POLLED_NS;
+
+	if (conn->engine->settings.copy != CORE_COPY_AUTO)
+		return false;
+	if (has_rdma_in_ring(conn) && !is_peer_armed(conn)) {
+		/* as those in flight; a peer that stops polling arms the connection
+		 * (shm_direct_hurry) */
+		if (len <= SHM_LARGE_PAYLOAD)
+			return true;
+		/*
+		 * A stream of large ones keeps a peer that sleeps from that: its service thread
+		 * always has work, and copies more slowly than the kernel.
+		 */
+		limit = SHM_PLACING_NS;
+	}
+	return has_peer_polled(conn, limit);
 }
 
 enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
@@ -156,7 +163,9 @@ enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
 			return SHM_PATH_MAP;
 		}
 	}
-	return conn->remote.has_cma ? SHM_PATH_CMA : SHM_PATH_RING;
+	if (shm_conn_reach(conn) < SHM_REACH_KERNEL || shm_path_is_polled(conn, req->len))
+		return SHM_PATH_RING;
+	return SHM_PATH_CMA;
 }
 
 /* Between pinned segments and the mapped memory of the peer. */
@@ -187,7 +196,7 @@ static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct soft
 static int direct_piece(struct shm_conn *conn, const struct core_req *req, struct shm_map *map,
 			const struct soft_pins *pins, uint64_t offset, uint64_t len)
 {
-	bool is_write = req->op == CORE_OP_RDMA_WRITE;
+	bool is_write = core_op_is_write(req->op);
 	uint64_t target = req->remote.target_address;
 	uint8_t *memory;
 	int rc;
@@ -201,13 +210,14 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 	memory = map ? shm_map_at(map, target, req->len) : NULL;
 	if (memory)
 		rc = copy_mapped(conn, memory + offset, pins, is_write);
-	else if (conn->remote.has_cma)
-		rc = shm_copy_by_kernel(conn, target + offset, pins, len, is_write);
+	else if (shm_conn_reach(conn) == SHM_REACH_KERNEL)
+		rc = copy_by_kernel(conn, target + offset, pins, len, is_write);
 	else
 		rc = -ENOLINK;
-	if (shm_is_refused(conn, rc)) {
+	if (is_refused(conn, rc)) {
 		/* a lack of memory may be over with the next request */
-		conn->remote.has_cma &= rc == -ENOMEM;
+		if (rc != -ENOMEM)
+			shm_conn_set_reach(conn, SHM_REACH_DIRECT);
 		rc = -ENOLINK;
 	}
 out:
@@ -215,12 +225,42 @@ out:
 	return rc;
 }
 
+void shm_direct_await(const struct shm_conn *conn)
+{
+	uint64_t end;
+
+	if (!has_rdma_in_ring(conn) || is_peer_armed(conn))
+		return;
+	end = core_now_ns() + SHM_POLLED_NS;
+	while (is_peer_polling(conn) && !shm_conn_has_work(conn) && core_now_ns() < end)
+		core_spin_pause();
+}
+
+void shm_direct_hurry(struct shm_conn *conn, bool is_last)
+{
+	uint32_t progress =
+		shm_conn_acked(conn) + shm_consumer_index(&conn->response_in) +
+		atomic_load_explicit(&conn->theirs->request_consumed, memory_order_relaxed);
+	bool has_none = conn->wake.progress == progress;
+
+	conn->wake.progress = progress;
+	conn->wake.is_hurried &= has_none;
+	if (!(has_rdma_in_ring(conn) || conn->tx.is_space_wanted) || !(has_none || is_last) ||
+	    conn->wake.is_hurried || is_peer_armed(conn))
+		return;
+	/* the last call comes after shm_direct_await: such a peer has had its time */
+	if (is_peer_polling(conn) && !(is_last && has_rdma_in_ring(conn)))
+		return;
+	if (shm_conn_send_word(conn, SHM_WIRE_HURRY, 0) == 0)
+		conn->wake.is_hurried = true;
+}
+
 int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 		   struct shm_map *map, uint64_t *budget)
 {
 	uint64_t *offset = &req->transport.word[1];
 	uint64_t piece = map ? SHM_MAP_PIECE : SHM_CMA_PIECE;
-	enum core_mem_use use = req->op == CORE_OP_RDMA_WRITE ? CORE_MEM_SOURCE : CORE_MEM_TARGET;
+	enum core_mem_use use = core_op_is_write(req->op) ? CORE_MEM_SOURCE : CORE_MEM_TARGET;
 
 	while (*offset < req->len) {
 		uint64_t len = req->len - *offset;

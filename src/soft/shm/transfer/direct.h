@@ -22,8 +22,6 @@ struct shm_map;
 
 #define SHM_MAP_PIECE (64u * 1024u) /* bytes that one announcement covers */
 #define SHM_CMA_PIECE (256u * 1024u)
-#define SHM_PULL_PIECE (1024u * 1024u) /* of a Send that is fetched: 80 us on a machine of 2024 */
-#define SHM_MAP_SEND 1024u /* Sends of that length are fetched if their memory is mapped */
 
 /* --- announcements --- */
 
@@ -35,22 +33,13 @@ struct shm_map;
 int shm_announce(struct shm_conn *conn, const struct shm_map *map, uint32_t key,
 		 enum soft_right right, uint64_t address, uint64_t length);
 void shm_announce_end(struct shm_conn *conn);
-/* Does the peer's process number still belong to the peer? */
-bool shm_is_peer_alive(struct shm_conn *conn);
-
-/*
- * Copies len bytes between pinned segments of ours and the memory of the peer, whose key is
- * announced: as soft_copy_to_process and soft_copy_from_process, or -EAGAIN: the peer is dead.
- */
-int shm_copy_by_kernel(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
-		       uint64_t len, bool is_write);
-/*
- * Was that the result of a copy that the kernel refuses, though the peer lives and its memory is
- * valid? The ring can take the bytes. The first time, the log says why.
- */
-bool shm_is_refused(struct shm_conn *conn, int rc);
 
 /* --- RDMA --- */
+
+/* A thread of the peer that polled so recently polls now. */
+#define SHM_POLLED_NS 10000u
+/* One that polled so recently may be placing large RDMA. */
+#define SHM_PLACING_NS 500000u
 
 enum shm_path {
 	SHM_PATH_MAP,
@@ -59,8 +48,24 @@ enum shm_path {
 };
 /* Does every RDMA request of the connection take the ring? */
 bool shm_path_is_ring(const struct shm_conn *conn);
+/*
+ * May RDMA of that length to memory that is not mapped take the ring, because threads of the peer
+ * poll now? Then the peer's poll places the bytes, sooner than the kernel would copy them.
+ */
+bool shm_path_is_polled(const struct shm_conn *conn, uint64_t len);
 enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
 			      struct shm_map **map_out);
+/*
+ * Before we go to sleep: gives a peer that polls now the time to carry out RDMA of ours in the
+ * ring. Its thread may do something else next. EP locked.
+ */
+void shm_direct_await(const struct shm_conn *conn);
+/*
+ * If RDMA of ours in the ring has made no progress since the last call, and no thread of the peer
+ * polls, has the peer's service thread carry it out. is_last: no other call follows soon, so neither
+ * progress nor polls matter. EP locked.
+ */
+void shm_direct_hurry(struct shm_conn *conn, bool is_last);
 /*
  * Moves the next bytes of an RDMA request directly: > 0 finished, 0 the budget is used up,
  * -EAGAIN (wait for the peer's end), -ENOLINK (use the ring instead), -EFAULT (our memory), or

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Polls on the fast path (fast.h). They do what the slow path (tx.c, rx.c, progress.c) would do,
+ * Polls on the fast path (fast.h). They do what the slow path (tx.c, rx.c, pass.c) would do,
  * with the same counters. What they decline is unchanged: the slow path continues from there.
  * shm_conn_update_reasons decides when an endpoint may use the fast path.
  */
@@ -11,11 +11,11 @@
 #include "core/event/evd.h"
 #include "soft/copy.h"
 #include "soft/pins.h"
-#include "soft/shm/engine/engine.h"
-#include "soft/shm/ring.h"
+#include "soft/shm/instance.h"
+#include "soft/shm/bytes/ring.h"
 #include "soft/shm/transfer/map.h"
-#include "soft/shm/transfer/post.h"
-#include "soft/shm/transfer/progress.h"
+#include "soft/shm/transfer/pass.h"
+#include "soft/shm/transfer/publish.h"
 
 /*
  * So many polls that have work check for messages, Writes, Reads, their data and acknowledgements
@@ -30,11 +30,11 @@ CORE_INLINE bool take_ack(struct shm_conn *conn, struct core_ep *ep, uint32_t ac
 	struct core_req *req = core_req_at(&ep->req, ep->req.head);
 
 	/* the upper half of the word does not matter here */
-	if (acked == conn->sent || (uint32_t)req->transport.word[0] != SHM_REQ_WAIT_DONE ||
+	if (acked == conn->tx.sent || (uint32_t)req->transport.word[0] != SHM_REQ_WAIT_DONE ||
 	    core_req_is_next_done(ep) || !core_req_done_fast(ep->cell, ep, req, dequeue))
 		return false;
 	if (req->op == CORE_OP_RDMA_WRITE)
-		conn->ring_writes--;
+		conn->tx.ring_writes--;
 	req->transport.word[0] = SHM_REQ_FINISHED;
 	shm_conn_set_acked(conn, acked + 1);
 	return true;
@@ -53,22 +53,9 @@ static bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t done,
 	return true;
 }
 
-/* A Receive was completed with a message of that length, from memory with that key. */
-CORE_INLINE void note_taken(struct shm_conn *conn, const struct core_wqe *wqe, uint32_t len,
-			    uint32_t key)
-{
-	core_recv_prefetch_next(wqe);
-	/*
-	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
-	 * fetched
-	 */
-	if (len >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
-		(void)shm_map_find(conn, key);
-}
-
 /* Completes the oldest Receive with those bytes of a message. */
-static bool take_bytes(struct shm_conn *conn, struct core_ep *ep, const uint8_t *bytes,
-		       uint32_t len, uint32_t key, struct core_dequeue *dequeue)
+static bool take_bytes(struct core_ep *ep, const uint8_t *bytes, uint32_t len,
+		       struct core_dequeue *dequeue)
 {
 	const struct core_wqe *wqe;
 
@@ -78,7 +65,7 @@ static bool take_bytes(struct shm_conn *conn, struct core_ep *ep, const uint8_t 
 	if (!soft_place_in_receive(ep, wqe, bytes, len) ||
 	    !core_recv_done_fast(ep->cell, ep, wqe, len, dequeue))
 		return false;
-	note_taken(conn, wqe, len, key);
+	core_recv_prefetch_next(wqe);
 	return true;
 }
 
@@ -94,7 +81,7 @@ __attribute__((noinline)) static bool take_write_fast(struct shm_conn *conn, str
 
 	if (shm_rx_place(conn, ep, &write, payload, entry->payload) < 0)
 		return false;
-	conn->is_report_urgent = true;
+	conn->report.is_urgent = true;
 	return true;
 }
 
@@ -135,7 +122,7 @@ CORE_INLINE bool is_whole(const struct shm_entry *entry)
 /* A message or Write of the peer is carried out. */
 CORE_INLINE void count_done(struct shm_conn *conn)
 {
-	conn->done++;
+	conn->report.done++;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
 }
 
@@ -154,8 +141,7 @@ static bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 		return false;
 	switch (entry.type) {
 	case SHM_ENTRY_SEND:
-		is_taken = is_whole(&entry) &&
-			   take_bytes(conn, ep, payload, entry.payload, entry.key, dequeue);
+		is_taken = is_whole(&entry) && take_bytes(ep, payload, entry.payload, dequeue);
 		break;
 	case SHM_ENTRY_WRITE:
 		is_taken = is_whole(&entry) && take_write_fast(conn, ep, &entry, payload);
@@ -178,7 +164,7 @@ static bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 
 CORE_INLINE bool has_data(const struct shm_conn *conn)
 {
-	return conn->reads && shm_consumer_has_entry(&conn->response_in);
+	return conn->tx.reads && shm_consumer_has_entry(&conn->response_in);
 }
 
 /* Takes the data of an RDMA Read that is the oldest request, if it is one entry. */
@@ -200,7 +186,7 @@ __attribute__((noinline)) static bool take_data_fast(struct shm_conn *conn, stru
 	    !core_req_done_fast(ep->cell, ep, req, dequeue))
 		return false;
 	req->transport.word[0] = SHM_REQ_FINISHED;
-	shm_conn_watch_bit(conn, SHM_WATCH_RESPONSES, --conn->reads > 0);
+	shm_conn_watch_bit(conn, SHM_WATCH_RESPONSES, --conn->tx.reads > 0);
 	shm_consumer_take(&conn->response_in, entry.payload);
 	return true;
 }
@@ -229,7 +215,7 @@ CORE_INLINE bool is_check_due(const struct shm_conn *conn)
  */
 static bool is_pass_due(const struct shm_conn *conn, const struct core_ep *ep)
 {
-	return shm_conn_has_news(conn) || conn->has_declined ||
+	return shm_conn_has_news(conn) ||
 	       (has_data(conn) && shm_consumer_has_entry(&conn->request_in)) ||
 	       atomic_load_explicit(&ep->ia->refuses_polls, memory_order_relaxed);
 }
@@ -255,12 +241,9 @@ static bool take_all(struct shm_conn *conn, struct core_ep *ep, unsigned most, u
 	return true;
 }
 
-/*
- * A poll for one message returns at once: reading the next entry would wait for its cache line, and
- * an answer that is sent meanwhile would wait behind that. In a stream of messages, those that have
- * arrived are taken together.
- */
-enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct core_dequeue *dequeue)
+/* The rest of shm_poll_fast: whatever is no single message. */
+__attribute__((noinline)) static enum shm_poll poll_rest(struct shm_conn *conn, struct core_ep *ep,
+							 struct core_dequeue *dequeue)
 {
 	unsigned most = shm_conn_idle(conn) ? 1 : SHM_BATCH;
 	uint32_t acked = shm_conn_acked(conn);
@@ -279,7 +262,7 @@ enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	if (!shm_consumer_has_entry(&conn->request_in) && !has_data(conn) &&
 	    (int32_t)(done - acked) <= 0) {
 		/* either reports are pending, or a pass has to check for rare work */
-		if (conn->reported == conn->done)
+		if (conn->report.reported == conn->report.done)
 			goto decline;
 		shm_conn_report(conn);
 		conn->fast_polls++;
@@ -290,14 +273,14 @@ enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	flush_if_due(conn);
 	if (!is_done)
 		goto decline;
-	shm_conn_count_taken(conn, (int)(shm_conn_acked(conn) - acked + messages));
+	shm_fence_count_taken(conn, (int)(shm_conn_acked(conn) - acked + messages));
 	shm_conn_count_placed(conn, (int)messages);
 	conn->fast_polls++;
 	return SHM_POLL_DONE;
 decline:
 	/* no pass follows if the caller has its event: then the next check brings one */
 	if (dequeue->is_filled) {
-		conn->has_declined = true;
+		atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
 		conn->fast_polls++;
 	} else {
 		conn->fast_polls = 0;
@@ -311,16 +294,16 @@ decline:
 __attribute__((noinline)) static void end_poll(struct shm_conn *conn)
 {
 	flush_if_due(conn);
-	shm_conn_count_taken(conn, 1);
+	shm_fence_count_taken(conn, 1);
 }
 
-/* Nothing is in the ring. Is there nothing else that shm_poll_fast would do? */
+/* Nothing is in the ring. Is there nothing else that poll_rest would do? */
 CORE_INLINE bool is_quiet(const struct shm_conn *conn)
 {
 	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_relaxed);
 
-	return (int32_t)(done - shm_conn_acked(conn)) <= 0 && conn->reported == conn->done &&
-	       !has_data(conn);
+	return (int32_t)(done - shm_conn_acked(conn)) <= 0 &&
+	       conn->report.reported == conn->report.done && !has_data(conn);
 }
 
 /*
@@ -329,42 +312,57 @@ CORE_INLINE bool is_quiet(const struct shm_conn *conn)
  */
 CORE_INLINE bool is_end_due(const struct shm_conn *conn)
 {
-	return conn->taken < SHM_POLLED_AFTER || shm_consumer_is_due(&conn->request_in) ||
-	       conn->done - conn->reported >= SHM_UNREPORTED_MAX ||
-	       !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
+	return conn->wake.taken < CORE_FENCE_AFTER_ENTRIES ||
+	       shm_consumer_is_due(&conn->request_in) ||
+	       conn->report.done - conn->report.reported >= SHM_UNREPORTED_MAX ||
+	       !atomic_load_explicit(&conn->wake.is_disarmed, memory_order_relaxed);
 }
 
-enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct core_handle *cell,
-			       DAT_EVENT *event)
+/*
+ * Takes one whole message of a Receive whose completion goes to the caller, and the acknowledgement
+ * in it. False: poll_rest has to follow.
+ */
+CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
+			      const struct shm_message *message, struct core_dequeue *dequeue)
 {
-	struct core_dequeue dequeue = {.cell = cell, .event = event};
 	uint32_t acked = shm_conn_acked(conn);
 	const struct core_wqe *wqe;
-	struct shm_message message;
-	enum shm_head head = shm_consumer_peek_message(&conn->request_in, &message);
 
-	if (__builtin_expect(head == SHM_HEAD_EMPTY, false))
-		return is_quiet(conn) ? SHM_POLL_NOTHING : SHM_POLL_DECLINED;
-	/* an endpoint that has a Receive has an EVD for it */
-	if (head != SHM_HEAD_MESSAGE || has_data(conn) || is_check_due(conn) ||
-	    message.done - acked > 1 || !core_recv_is_posted(ep) || ep->recv_evd->cell != cell)
-		return SHM_POLL_DECLINED;
+	if (has_data(conn) || is_check_due(conn) || message->done - acked > 1 ||
+	    !core_recv_is_posted(ep) || !core_recv_is_direct(ep, dequeue))
+		return false;
 	conn->fast_polls++;
-	if (message.done != acked) {
-		if (!take_ack(conn, ep, acked, &dequeue))
-			return SHM_POLL_DECLINED;
-		if (dequeue.is_filled) /* of a request, for the same EVD */
-			return SHM_POLL_DONE;
+	if (message->done != acked) {
+		if (!take_ack(conn, ep, acked, dequeue))
+			return false;
+		if (dequeue->is_filled) /* by a request; the message waits for the next poll */
+			return true;
 	}
 	wqe = core_recv_oldest(ep);
-	if (!soft_place_in_receive(ep, wqe, message.bytes, message.len))
-		return SHM_POLL_DECLINED;
-	core_recv_done_direct(ep, wqe, message.len, cell, event);
-	note_taken(conn, wqe, message.len, message.key);
-	shm_consumer_take(&conn->request_in, message.len);
+	if (!soft_place_in_receive(ep, wqe, message->bytes, message->len))
+		return false;
+	(void)core_recv_done_fast(ep->cell, ep, wqe, message->len, dequeue); /* it is direct */
+	core_recv_prefetch_next(wqe);
+	shm_consumer_take(&conn->request_in, message->len);
 	count_done(conn);
 	if (is_end_due(conn))
 		end_poll(conn);
 	shm_conn_set_idle(conn, 0);
-	return SHM_POLL_DONE;
+	return true;
+}
+
+/*
+ * Most polls find nothing or one message. Such a poll returns at once: reading the next entry would
+ * wait for its cache line, and an answer that is sent meanwhile would wait behind that.
+ */
+enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct core_dequeue *dequeue)
+{
+	struct shm_message message;
+	enum shm_head head = shm_consumer_peek_message(&conn->request_in, &message);
+
+	if (head == SHM_HEAD_EMPTY && is_quiet(conn))
+		return SHM_POLL_NOTHING;
+	if (head == SHM_HEAD_MESSAGE && take_message(conn, ep, &message, dequeue))
+		return SHM_POLL_DONE;
+	return poll_rest(conn, ep, dequeue);
 }

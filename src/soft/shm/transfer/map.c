@@ -5,15 +5,13 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/key.h"
 #include "soft/region.h"
-#include "soft/shm/connect/identity.h"
-#include "soft/shm/connect/socket.h"
-#include "soft/shm/engine/engine.h"
+#include "soft/shm/instance.h"
+#include "soft/shm/socket.h"
 #include "soft/shm/state.h"
-#include "soft/shm/wire.h"
+#include "soft/shm/bytes/wire.h"
 
 #define USES_BEFORE_ASKING 4u
 
@@ -38,14 +36,10 @@ static struct shm_map *find_map(struct shm_conn *conn, uint32_t key)
 	return NULL;
 }
 
-static void release_map(struct shm_map *map)
-{
-	if (map->state == SHM_MAP_READY)
-		soft_region_unmap(&map->region);
-	*map = (struct shm_map){.state = SHM_MAP_FREE};
-}
-
-/* Finds a slot for a new key; mappings and pending questions are not replaced. */
+/*
+ * Finds a slot for a new key; mappings and pending questions are not replaced. A refused key is the
+ * last choice, because it would be asked for again. Keys that are used once replace each other.
+ */
 static struct shm_map *new_slot(struct shm_conn *conn, uint32_t key)
 {
 	struct shm_map *unused = NULL;
@@ -56,13 +50,14 @@ static struct shm_map *new_slot(struct shm_conn *conn, uint32_t key)
 
 		if (map->state == SHM_MAP_FREE)
 			return map;
-		if (map->state == SHM_MAP_REFUSED || map->state == SHM_MAP_SEEN)
+		if (map->state == SHM_MAP_SEEN || (map->state == SHM_MAP_REFUSED && !unused))
 			unused = map;
 	}
 	return unused;
 }
 
-unsigned shm_map_uses(const struct shm_conn *conn)
+/* Uses of a region before we ask for a mapping of it. */
+static unsigned uses_before_asking(const struct shm_conn *conn)
 {
 	/* asking costs more than a few copies, and many regions are registered for one message */
 	return conn->engine->settings.copy == CORE_COPY_MAP ? 1 : USES_BEFORE_ASKING;
@@ -70,7 +65,6 @@ unsigned shm_map_uses(const struct shm_conn *conn)
 
 struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key)
 {
-	unsigned uses = shm_map_uses(conn);
 	struct shm_map *map;
 
 	if (!key)
@@ -82,14 +76,18 @@ struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key)
 			return NULL;
 		*map = (struct shm_map){.key = key, .state = SHM_MAP_SEEN};
 	}
-	if (map->state == SHM_MAP_READY) {
-		conn->remote.last_map = map;
-		return map;
-	}
-	if (map->state == SHM_MAP_SEEN && ++map->uses >= uses &&
+	conn->remote.last_map = map;
+	return map->state == SHM_MAP_READY ? map : NULL;
+}
+
+void shm_map_count_use(struct shm_conn *conn, uint32_t key)
+{
+	struct shm_map *map = conn->remote.last_map;
+
+	if (map && map->key == key && map->state == SHM_MAP_SEEN &&
+	    ++map->uses >= uses_before_asking(conn) &&
 	    shm_conn_send_word(conn, SHM_WIRE_MAP_ASK, key) == 0)
 		map->state = SHM_MAP_ASKED;
-	return NULL;
 }
 
 /* --- owner: in the service thread, no lock held --- */
@@ -103,8 +101,6 @@ static bool remember_given(struct shm_conn *conn, uint32_t key)
 	for (i = 0; i < SHM_MAPS && !is_room; i++) {
 		if (conn->given[i] && conn->given[i] != key)
 			continue;
-		if (!conn->given[i])
-			atomic_fetch_add(&conn->engine->given_count, 1);
 		conn->given[i] = key;
 		is_room = true;
 	}
@@ -118,10 +114,8 @@ static void forget_given(struct shm_conn *conn, uint32_t key)
 
 	core_lock_acquire(&conn->engine->lock);
 	for (i = 0; i < SHM_MAPS; i++)
-		if (conn->given[i] == key) {
+		if (conn->given[i] == key)
 			conn->given[i] = 0;
-			atomic_fetch_sub(&conn->engine->given_count, 1);
-		}
 	core_lock_release(&conn->engine->lock);
 }
 
@@ -187,8 +181,7 @@ void shm_map_asked(struct shm_conn *conn, uint32_t key)
 	int fd = -1;
 
 	shm_wire_prepare(&wire, SHM_WIRE_MAP_GIVE);
-	if (shm_conn_is_direct(conn) && !shm_process_is_protected() &&
-	    find_grant(conn, key, &grant))
+	if (shm_conn_reach(conn) >= SHM_REACH_DIRECT && find_grant(conn, key, &grant))
 		fd = open_granted(&grant, &wire.give.offset);
 	if (fd < 0) {
 		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
@@ -261,21 +254,5 @@ void shm_map_gone(struct shm_conn *conn, uint32_t key)
 	struct shm_map *map = conn->remote.maps ? find_map(conn, key) : NULL;
 
 	if (map)
-		release_map(map);
-}
-
-void shm_map_drop_all(struct shm_conn *conn)
-{
-	unsigned i;
-
-	for (i = 0; i < SHM_MAPS; i++)
-		if (conn->given[i])
-			atomic_fetch_sub(&conn->engine->given_count, 1);
-
-	if (!conn->remote.maps)
-		return;
-	for (i = 0; i < SHM_MAPS; i++)
-		release_map(&conn->remote.maps[i]);
-	core_slab_free(conn->remote.maps, SHM_MAPS * sizeof(*conn->remote.maps));
-	conn->remote.maps = NULL;
+		shm_map_release(map);
 }

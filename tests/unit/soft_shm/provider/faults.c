@@ -15,7 +15,7 @@
 
 #include "core/base/slab.h"
 
-#include "soft/shm/wire.h"
+#include "soft/shm/bytes/wire.h"
 
 static const char *fault_call; /* constant while armed */
 static enum fault_thread fault_thread;

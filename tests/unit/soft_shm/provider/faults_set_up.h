@@ -82,6 +82,21 @@ static inline void accept_works_later(bool is_done)
 static const struct scene scene_accept = {stage_request, accept_b, accept_works_later,
 					  FAULT_CALLER};
 
+/* The request does not belong to an endpoint whose accept has failed, and stays when that is freed.
+ */
+static inline void other_accepts_later(bool is_done)
+{
+	if (!is_done) {
+		ok(core_ep_free(stage.b.ep));
+		ok(core_ep_create(stage.ia, stage.pz, stage.evd, stage.evd, stage.evd, NULL,
+				  &stage.b.ep));
+	}
+	accept_works_later(is_done);
+}
+
+static const struct scene scene_accept_other = {stage_request, accept_b, other_accepts_later,
+						FAULT_CALLER};
+
 /* --- the service thread --- */
 
 static inline void attempt_ends_somehow(bool is_done)

@@ -21,9 +21,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "soft/shm/connect/name.h"
-#include "soft/shm/segment.h"
-#include "soft/shm/wire.h"
+#include "soft/fds.h"
+#include "soft/shm/bytes/segment.h"
+#include "soft/shm/bytes/wire.h"
+#include "soft/shm/connect/dir.h"
 
 /* --- a peer that the test plays --- */
 
@@ -34,12 +35,16 @@ struct peer {
 	union shm_wire wire; /* the last packet */
 };
 
-static inline socklen_t service_name(DAT_CONN_QUAL qual, struct sockaddr_un *name)
+/* Opens the folder of names; name_out: that of a service point. */
+static inline struct shm_dir open_names(DAT_CONN_QUAL qual, char name_out[SHM_DIR_NAME_MAX])
 {
 	const union core_sockaddr address = {
 		.in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+	struct shm_dir dir;
 
-	return shm_name_abstract(&address, qual, name);
+	assert_int_equal(shm_dir_open("", &address, &dir), 0);
+	shm_dir_name(&dir, &address, qual, name_out);
+	return dir;
 }
 
 static inline void peer_send(const struct peer *peer, const union shm_wire *wire)
@@ -123,13 +128,14 @@ static inline void peer_ask(const struct peer *peer)
 /* Calls our service point. */
 static inline void peer_dial(struct peer *peer)
 {
-	struct sockaddr_un name;
-	socklen_t len = service_name(stage.qual, &name);
+	char name[SHM_DIR_NAME_MAX];
+	struct shm_dir dir = open_names(stage.qual, name);
 
 	*peer = (struct peer){.segment_fd = -1};
 	peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	assert_true(peer->fd >= 0);
-	assert_int_equal(connect(peer->fd, (struct sockaddr *)&name, len), 0);
+	assert_int_equal(shm_dir_connect(&dir, peer->fd, name), 0);
+	soft_fd_close(dir.fd);
 }
 
 /* The peer, which sends no key table, connects to our service point and is accepted. */
@@ -140,14 +146,14 @@ static inline void peer_is_here(struct peer *peer)
 	accept_request();
 	assert_int_equal(peer_receive(peer), SHM_WIRE_ACCEPT);
 	peer_map(peer);
-	peer_word(peer, SHM_WIRE_READY, SHM_ABLE_TRUST);
+	peer_word(peer, SHM_WIRE_READY, 0);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
 static inline int provide(void **state)
 {
 	(void)state;
-	add_adapter("host", "127.0.0.1");
+	add_adapter("host", "127.0.0.1 transport=shm");
 	return 0;
 }
 

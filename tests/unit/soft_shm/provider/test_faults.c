@@ -49,7 +49,11 @@ static void ia_open__a_system_call_fails__nothing_left(void **state)
 /* PSP-CRANY-13 GEN-20 */
 static void psp_create_any__a_system_call_fails__nothing_left(void **state)
 {
+	/* for a qualifier that the consumer has chosen, that is another result */
+	static const struct fault no_port = {"bind", EADDRINUSE};
+
 	(void)state;
+	play_all(&scene_listen, &no_port, 1);
 	play_all(&scene_listen, create_faults, COUNT(create_faults));
 }
 
@@ -145,6 +149,7 @@ static void cr_accept__a_system_call_fails__reported_once(void **state)
 {
 	(void)state;
 	play_all(&scene_accept, set_up_faults, COUNT(set_up_faults));
+	play_all(&scene_accept_other, set_up_faults, COUNT(set_up_faults));
 }
 
 /* EP-CONNECT-22 CONN-EVT-07: the service thread meets the fault: the attempt ends, or succeeds. */

@@ -11,8 +11,28 @@
 #include "faults_scene.h"
 #include "faults_stage.h"
 #include "core/base/clock.h"
-#include "soft/shm/engine/engine.h"
+#include "soft/gate.h"
 #include "soft/soft.h"
+#include "soft/shm/engine/engine.h"
+
+/* The gate calls process_vm_writev itself, without the C library. */
+bool __real_soft_gate_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
+			 unsigned long local_count, const struct iovec *remote,
+			 unsigned long remote_count, ssize_t *result);
+bool __wrap_soft_gate_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
+			 unsigned long local_count, const struct iovec *remote,
+			 unsigned long remote_count, ssize_t *result);
+bool __wrap_soft_gate_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
+			 unsigned long local_count, const struct iovec *remote,
+			 unsigned long remote_count, ssize_t *result)
+{
+	if (fault_hits("soft_gate_vm")) {
+		*result = -errno;
+		return true;
+	}
+	return __real_soft_gate_vm(gate, is_write, pid, local, local_count, remote, remote_count,
+				   result);
+}
 
 static void bytes_move_later(bool is_done)
 {
@@ -29,8 +49,8 @@ static void attempt_moves_bytes(bool is_done)
 }
 
 static const struct fault copy_faults[] = {
-	{"process_vm_readv", EPERM},   {"process_vm_readv", ENOSYS}, {"process_vm_writev", EPERM},
-	{"process_vm_writev", ENOSYS}, {"mmap64", ENOMEM},	     {"mmap64", EACCES},
+	{"process_vm_readv", EPERM}, {"process_vm_readv", ENOSYS}, {"soft_gate_vm", EPERM},
+	{"soft_gate_vm", ENOSYS},    {"mmap64", ENOMEM},	   {"mmap64", EACCES},
 	{"madvise", EAGAIN},
 };
 
@@ -65,56 +85,71 @@ static void connect__key_table_refused__bytes_arrive(void **state)
 	play_some(&scene, faults, COUNT(faults), 3);
 }
 
-#define PART (LENGTH / 4)
-
-/*
- * Two messages of two segments each, posted before their Receives, so that the sender cannot place
- * them. The receiver fetches each segment by one copy.
- */
-static void send_parts(void)
-{
-	DAT_DTO_COOKIE cookie = {.as_64 = 3};
-
-	fill_source();
-	for (unsigned i = 0; i < 2; i++) {
-		DAT_LMR_TRIPLET from[2] = {half(0), half(0)};
-
-		from[0].virtual_address += i * 2 * PART;
-		from[0].segment_length = PART;
-		from[1].virtual_address += (i * 2 + 1) * PART;
-		from[1].segment_length = PART;
-		ok(core_ep_post_send(stage.a.ep, 2, from, cookie, 0));
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		DAT_LMR_TRIPLET to = half(1);
-
-		to.virtual_address += i * 2 * PART;
-		to.segment_length = 2 * PART;
-		ok(core_ep_post_recv(stage.b.ep, 1, &to, cookie, 0));
-	}
-	expect_completions(4);
-	check_target();
-}
-
-/*
- * DTO-123: the kernel does not let the receiver read any more, from any segment on. All bytes
- * arrive, also of the messages that are on their way.
- */
-static void send__fetching_is_refused_after_the_set_up__bytes_arrive(void **state)
+/* DTO-123: the kernel does not let the reader copy any more. (Writes need no function of libc.) */
+static void read__copying_is_refused_after_the_set_up__bytes_arrive(void **state)
 {
 	static const int errors[] = {EPERM, ENOSYS, ENOMEM, EAGAIN, ESRCH};
 
 	(void)state;
 	ABILITY_NEED_VM_CALLS();
+	assert_int_equal(setenv("DAT_COPY", "cma", 1), 0);
 	for (size_t i = 0; i < COUNT(errors); i++) {
-		for (int nth = 1; nth <= 4; nth++) {
+		stage_connected();
+		fault_arm("process_vm_readv", 1, errors[i], FAULT_ANY);
+		rdma_once(false);
+		assert_true(fault_disarm());
+		move_bytes();
+		send_once();
+		stage_close();
+	}
+	assert_int_equal(unsetenv("DAT_COPY"), 0);
+}
+
+#define LONG (11 * 65536u) /* more than two pieces that the kernel copies */
+#define MARGIN 4096u	   /* on either side of the target, in the same region; keeps its bytes */
+
+/* The kernel refuses that copy of one request, whose rest goes another way. */
+static void play_refusal(bool is_write, int nth)
+{
+	static unsigned char memory[2 * LONG + 3 * MARGIN];
+	unsigned char *source = memory + MARGIN, *target = source + LONG + MARGIN;
+	DAT_REGION_DESCRIPTION region = {.for_va = memory};
+	DAT_DTO_COOKIE cookie = {.as_64 = 4};
+	DAT_LMR_TRIPLET local = {.segment_length = LONG};
+	DAT_RMR_TRIPLET remote = {.segment_length = LONG};
+	DAT_LMR_HANDLE lmr;
+
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = (unsigned char)(i % 251);
+	memset(target - MARGIN, 0xa5, LONG + 2 * MARGIN);
+	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(memory), stage.pz,
+			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &local.lmr_context, &remote.rmr_context,
+			   NULL, NULL));
+	local.virtual_address = (uintptr_t)(is_write ? source : target);
+	remote.target_address = (uintptr_t)(is_write ? target : source);
+	fault_arm(is_write ? "soft_gate_vm" : "process_vm_readv", nth, EPERM, FAULT_ANY);
+	if (is_write)
+		ok(core_ep_post_rdma_write(stage.a.ep, 1, &local, cookie, &remote, 0));
+	else
+		ok(core_ep_post_rdma_read(stage.a.ep, 1, &local, cookie, &remote, 0));
+	expect_completions(1);
+	assert_true(fault_disarm());
+	assert_memory_equal(target, source, LONG);
+	for (size_t i = 1; i <= MARGIN; i++) {
+		assert_int_equal(target[-(ptrdiff_t)i], 0xa5);
+		assert_int_equal(target[LONG + i - 1], 0xa5);
+	}
+}
+
+/* DTO-123: one request begins as a copy by the kernel, and ends through the ring */
+static void rdma__refused_in_the_middle__bytes_at_their_places(void **state)
+{
+	(void)state;
+	ABILITY_NEED_VM_CALLS();
+	for (int nth = 1; nth <= 3; nth++) {
+		for (int is_write = 0; is_write < 2; is_write++) {
 			stage_connected();
-			fault_arm("process_vm_readv", nth, errors[i], FAULT_ANY);
-			send_parts();
-			assert_true(fault_disarm());
-			send_parts();
-			send_once();
-			rdma_once(true);
+			play_refusal(is_write, nth);
 			stage_close();
 		}
 	}
@@ -184,7 +219,7 @@ static void connection__ipv6_address__bytes_move(void **state)
 	DAT_CR_PARAM param;
 
 	(void)state;
-	dat_provider_init(&info, "::1");
+	dat_provider_init(&info, "::1 transport=shm");
 	if (core_ia_open_safe((DAT_NAME_PTR) "six", 8, &(DAT_EVD_HANDLE){DAT_HANDLE_NULL},
 			      &stage.ia) != DAT_SUCCESS) {
 		print_message("no IPv6 here\n");
@@ -211,7 +246,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rdma__a_way_of_copying_fails__bytes_arrive),
 		cmocka_unit_test(connect__key_table_refused__bytes_arrive),
-		cmocka_unit_test(send__fetching_is_refused_after_the_set_up__bytes_arrive),
+		cmocka_unit_test(read__copying_is_refused_after_the_set_up__bytes_arrive),
+		cmocka_unit_test(rdma__refused_in_the_middle__bytes_at_their_places),
 		cmocka_unit_test(
 			disconnect__socket_seems_to_end_before_the_last_packet__disconnected),
 		cmocka_unit_test(rdma__copy_path_set__takes_that_path),

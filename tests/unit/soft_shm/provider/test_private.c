@@ -8,8 +8,8 @@
 
 #include "core/base/instance.h"
 #include "core/base/lock.h"
-#include "soft/shm/engine/engine.h"
 #include "soft/soft.h"
+#include "soft/shm/engine/engine.h"
 
 #define LIMIT 64u
 

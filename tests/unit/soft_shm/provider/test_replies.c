@@ -11,7 +11,7 @@ static void accept__peer_takes_no_reply_but_says_ready__fails(void **state)
 	(void)state;
 	peer_dial(&peer);
 	peer_ask(&peer);
-	peer_word(&peer, SHM_WIRE_READY, SHM_ABLE_TRUST);
+	peer_word(&peer, SHM_WIRE_READY, 0);
 	assert_int_equal(shutdown(peer.fd, SHUT_RD), 0);
 	accept_request();
 	expect(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The data of the engine of one adapter instance: its connections, its service points, its service
+ * thread. engine/ drives it; the lower folders find and mark things here.
+ *
+ * Locks. The lock of an endpoint guards the data of its connection. An arriving connection that the
+ * core does not know yet belongs to the service thread. The engine's own lock guards the tables and
+ * lists below and is a leaf (rank 9): nothing is called with it held. Connections and listeners are
+ * found by numbers in one table, so an epoll event or a list entry of a destroyed object finds
+ * nothing.
+ *
+ * Progress. Every established connection is either armed or disarmed. If it is armed, the peer
+ * sends one packet when it publishes something, which wakes the service thread. If it is disarmed,
+ * it is on the list of active connections: threads that poll check it, and the service thread
+ * checks every few milliseconds that they do. docs/shm.md describes the whole protocol.
+ */
+#ifndef SHM_INSTANCE_H
+#define SHM_INSTANCE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/transport.h"
+#include "core/event/evd_queue.h"
+#include "soft/attention.h"
+#include "soft/driven.h"
+#include "soft/soft.h"
+#include "soft/thread.h"
+#include "soft/shm/bytes/wire.h"
+
+struct shm_conn;
+
+/* How often each way of moving bytes was taken; for tests and diagnostics. */
+enum shm_counter {
+	SHM_COUNT_MAP,	       /* RDMA by memory that is mapped here */
+	SHM_COUNT_CMA,	       /* RDMA by process_vm_readv and process_vm_writev */
+	SHM_COUNT_RING,	       /* RDMA through the ring */
+	SHM_COUNT_SEND_INLINE, /* Sends of one entry */
+	SHM_COUNT_SEND_PIECES, /* Sends of several entries */
+	SHM_COUNT_WAKE,	       /* times that a peer was woken */
+	SHM_COUNT_END,
+};
+
+enum shm_slot_kind {
+	SHM_SLOT_FREE,
+	SHM_SLOT_CONN,
+	SHM_SLOT_LISTENER,
+};
+
+struct shm_slot {
+	void *object;
+	uint32_t generation;
+	uint8_t kind; /* enum shm_slot_kind */
+	uint32_t next_free;
+};
+
+#define SHM_DIR_NAME_MAX 96u /* including the terminating null */
+
+/* The folder that holds the names of an adapter. */
+struct shm_dir {
+	int fd;		   /* listed; -1: there is none */
+	uint64_t netns;	   /* number of the network namespace, if it is part of the names; else 0 */
+	const char *given; /* the directory that it is in; "": the default one */
+};
+
+/* The name of a listening socket. */
+struct shm_dir_file {
+	char name[SHM_DIR_NAME_MAX];
+	dev_t device;
+	ino_t inode;
+};
+
+/* A service point: connect/listen.c drives it. */
+struct shm_listener {
+	struct shm_engine *engine;
+	_Atomic uint32_t refs;
+	uint64_t id;
+	struct core_ref sp;
+	DAT_CONN_QUAL qual;
+	pthread_mutex_t lock; /* leaf; guards fd */
+	int fd;
+	struct shm_dir_file file; /* its name */
+	int port_fd;		  /* holds the port that is the qualifier; -1: it was given */
+	/* service thread only */
+	bool is_paused; /* descriptors are short */
+	struct shm_listener *next_paused;
+};
+
+/* The number of the event descriptor in epoll; no slot has it. */
+#define SHM_ID_KICK UINT64_MAX
+
+/* Polls in a millisecond by a thread that polls in a loop: it makes thousands. */
+#define SHM_DRIVEN_POLLS 512u
+
+/* Polls in vain between two stores of the pulse. */
+#define SHM_PULSE_POLLS 4u
+
+struct shm_engine {
+	/* constant after creation */
+	struct core_ia *ia; /* must not be dereferenced once `is_stopping` is set */
+	struct soft_adapter *adapter;
+	struct core_settings settings;
+	uint32_t private_max;	       /* longest private data of the adapter */
+	struct shm_dir dir;	       /* where service points have their names */
+	uint8_t token[SHM_TOKEN_SIZE]; /* a peer that can read it can read this process */
+	struct core_service service;
+
+	_Atomic uint32_t refs;	  /* adapter, thread, connections */
+	_Atomic bool is_stopping; /* ia_close was called */
+	_Atomic bool is_serving;  /* core_srq_serve_all was requested */
+	_Atomic bool has_more;	  /* a pass ended because its budget was used up */
+	struct soft_attention attention;
+	struct soft_driven driven; /* by polls of threads of the consumer */
+	_Atomic uint64_t *pulse;   /* see soft_keys_pulse */
+	_Atomic uint32_t vain_polls;
+	struct shm_listener *paused_first; /* with a reference each; service thread only */
+	_Atomic uint64_t resume_ns;	   /* when these continue; UINT64_MAX: there are none */
+	_Atomic uint64_t armed_last;   /* number of the connection that was armed last; a hint */
+	_Atomic bool is_unattended;    /* the last poller has armed everything and sleeps */
+	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */
+	_Atomic int32_t disarmed;      /* connections that are not armed */
+	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are destroyed */
+
+	struct core_lock lock; /* leaf; guards the rest */
+	struct shm_slot *slots;
+	uint32_t slot_count;
+	uint32_t slot_used;
+	uint32_t free_first; /* oldest free slot + 1, 0: none */
+	uint32_t free_last;
+	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
+	uint32_t active_end;
+	uint32_t active_next; /* whose turn it is */
+};
+
+/* --- its life and its thread (engine/engine.h makes and closes it) --- */
+
+void shm_engine_get(struct shm_engine *engine);
+void shm_engine_put(struct shm_engine *engine);
+
+/* Wakes the service thread. */
+void shm_engine_kick(struct shm_engine *engine);
+/* Has the service thread call core_srq_serve_all. */
+void shm_engine_serve_srqs(struct shm_engine *engine);
+
+/* --- connections and listeners by number --- */
+
+/* Takes no reference; the object removes its number before it is freed. */
+int shm_engine_add(struct shm_engine *engine, enum shm_slot_kind kind, void *object,
+		   uint64_t *id_out);
+void shm_engine_remove(struct shm_engine *engine, uint64_t id);
+/* The object of that number with a reference, or NULL. */
+void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind *kind_out);
+void shm_listener_get(struct shm_listener *listener);
+void shm_listener_put(struct shm_listener *listener);
+/*
+ * The next connection at or behind *index for which `wanted` returns true, with a reference; NULL
+ * at the end. `wanted` runs with the engine locked.
+ */
+struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index,
+				      bool (*wanted)(const struct shm_conn *, uint64_t),
+				      uint64_t argument);
+/* How often that way was taken, by all connections that ever existed. */
+uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter);
+
+#endif
