@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A thread of the consumer that sleeps on the bell of a connection, or on its semaphore
- * (src/soft/shm/engine/sleep.c): shm_sleep_begin, shm_sleep_end, shm_sleep_wake, wait_step_locked
- * (src/core/event/wait.c), core_waker_wake_locked, core_bell_wake and core_bell_wait
- * (src/core/base/waker.c), with the parts of models/wake.pml that they need: shm_conn_arm,
- * shm_conn_disarm, shm_conn_settle, shm_conn_wake_if_armed and shm_service_conn.
+ * (src/soft/shm/engine/drive.c): shm_sleep_begin, shm_sleep_end, wake_sleeper
+ * (src/soft/shm/transfer/publish.c), wait_step_locked (src/core/event/wait.c),
+ * core_waker_wake_locked, core_bell_wake and core_bell_wait (src/core/base/waker.c), with the parts
+ * of models/wake.pml that they need: shm_conn_arm, shm_conn_disarm, shm_settle,
+ * shm_conn_wake_if_armed and shm_service_conn.
  *
  * Property: when no process can go on, the consumer's thread has got every message. It does not
  * poll: it waits for each.

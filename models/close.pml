@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The end of a connection against copies of the peer: shm_conn_close, shm_conn_finish
- * (src/soft/shm/connect/close.c) and the time-out of shm_engine_wait_key
- * (src/soft/shm/engine/keys.c) of the owner; shm_announce, shm_announce_end, omit_fences
- * (src/soft/shm/transfer/direct.c), write_mapped (fast.c) and soft_gate_copy (src/soft/gate.c) of
- * the peer.
+ * and the time-out of shm_engine_wait_key (src/soft/shm/connect/revoke.c) of the owner;
+ * shm_announce, shm_announce_end, omit_fences (src/soft/shm/transfer/direct.c), shm_write_mapped
+ * (fast.h) and soft_gate_copy (src/soft/gate.c) of the peer.
  *
  * The peer copies by shm_announce, and by write_mapped once it omits fences. It may be stopped, and
  * then its store buffer is empty; if it is stopped inside a restartable sequence, it continues at

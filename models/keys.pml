@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The end of a key against copies that a peer announces: shm_announce, shm_announce_end,
- * omit_fences (src/soft/shm/transfer/direct.c) and write_mapped (fast.c) of the peer;
+ * omit_fences (src/soft/shm/transfer/direct.c) and shm_write_mapped (fast.h) of the peer;
  * soft_keys_invalidate, soft_keys_give, soft_keys_release (src/soft/key.c), fence_peers,
- * shm_engine_wait_key (src/soft/shm/engine/keys.c) and send_file (src/soft/shm/transfer/map.c) of
+ * shm_engine_wait_key (src/soft/shm/connect/revoke.c) and send_file (src/soft/shm/transfer/map.c) of
  * the owner.
  *
  * One entry of the table is used twice, with keys 1 and 2. A thread of the owner frees each. The
  * owner's service thread gives the memory to the peer. The peer copies by a key that it knows to
- * have been live: with a fence, or without one in mapped memory after omit_fences. Property: once
+ * have been live: with a fence, or without one in mapped memory after that. Property: once
  * the thread has waited for a key, no store for that key reaches memory, and the peer does not load
  * from the region.
  *

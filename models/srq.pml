@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The hand-out of a shared receive queue (src/core/srq/srq_wait.c): core_srq_take,
+ * The hand-out of a shared receive queue (src/core/srq/srq.c): core_srq_take,
  * core_srq_serve, core_srq_end_offer, core_srq_cancel_wait, with core_srq_post_recv (srq.c),
  * core_ep_offer (src/core/ep/ep.c), shm_ep_post_recv and shm_engine_serve_srqs.
  *

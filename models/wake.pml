@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Arming and waking by packets (src/soft/shm/transfer/progress.c). The peer publishes:
- * shm_conn_wake, shm_conn_wake_if_armed. The service thread reads packets and ticks:
- * shm_service_conn, shm_conn_disarm, shm_conn_settle, service_progress. A thread of the consumer
- * polls and arms: shm_conn_pass, shm_conn_count_taken, shm_conn_arm. models/bell.pml adds threads
- * that sleep on the bell.
+ * Arming and waking by packets (transfer/publish.c and engine/drive.c in src/soft/shm).
+ * The peer publishes: shm_conn_wake, shm_conn_wake_if_armed. The service thread reads packets and
+ * ticks: shm_service_conn, shm_conn_disarm, shm_settle, service_progress. A thread of the
+ * consumer polls and arms: shm_drive, shm_fence_count_taken, shm_conn_arm. models/bell.pml adds
+ * threads that sleep on the bell.
  *
  * Property: when no process can go on, every message was taken. A wake-up that is lost leaves the
  * service thread asleep with a message in the ring.

@@ -52,7 +52,7 @@ def announce(fence=F, check="acq", dead="sc", owner_fence=F, wait="acq", end="re
 
 
 def light_announce(omit=F, light=LIGHT, heavy=HEAVY):
-    """omit_fences, write_mapped; fence_peers and shm_conn_is_peer_unfenced"""
+    """omit_fences, shm_write_mapped; fence_peers, shm_fence_is_peer_unfenced"""
     peer = [W("unfenced", 1, "rlx"), omit, W("announce", 1, "rlx"), light, R("key", "key", "acq")]
     owner = [W("key", 0, "sc"), F, R("must", "unfenced", "rlx"), If("must", 1, [heavy]),
              R("announced", "announce", "acq")]
@@ -61,14 +61,14 @@ def light_announce(omit=F, light=LIGHT, heavy=HEAVY):
 
 
 def wake(publish="rel", fence=F, arm_fence=F):
-    """shm_producer_publish, shm_conn_wake_if_armed; shm_conn_arm"""
+    """shm_producer_put, shm_conn_wake_if_armed; shm_conn_arm"""
     peer = [W("stamp", 1, publish), fence, R("armed", "armed", "rlx")]
     sleeper = [W("armed", 1, "rlx"), arm_fence, R("stamp", "stamp", "rlx")]
     return [peer, sleeper], {}, lambda r, last: r["armed"] == 0 and r["stamp"] == 0
 
 
 def light_wake(light=LIGHT, heavy=HEAVY, fence=F):
-    """shm_conn_wake with is_polled; end_polling, shm_conn_arm"""
+    """shm_conn_wake with is_polled; shm_fence_end_polled, shm_conn_arm"""
     peer = [W("stamp", 1, "rel"), light, R("polled", "polled", "rlx"),
             If("polled", 0, [fence, R("armed", "armed", "rlx")])]
     sleeper = [W("polled", 0, "rlx"), heavy, W("armed", 1, "rlx"), F, R("stamp", "stamp", "rlx")]
