@@ -37,6 +37,11 @@ int fake_live(void);
  * Before it is first opened.
  */
 void fake_be_iwarp(bool is_iwarp);
+/*
+ * Requests and answers carry these bytes, as those of a foreign peer do, as far as the connection
+ * manager has room for them; NULL: what the provider gives. The bytes stay the caller's.
+ */
+void fake_be_foreign(const void *data, uint8_t size);
 /* Raises an event of the device or of the queue pair. */
 void fake_async(enum ibv_event_type type, struct ibv_qp *qp);
 /* The port goes down or comes up, with an event. Transfers go on all the same. */
@@ -100,8 +105,8 @@ struct ibv_qp *fake_qp(void);
 unsigned fake_posts(void);     /* work requests posted to send queues so far */
 unsigned fake_doorbells(void); /* calls that posted them */
 unsigned fake_fences(void);    /* work requests posted with a fence so far */
-unsigned fake_inlines(void);   /* and those posted with their data */
-unsigned fake_solicited(void); /* and those that ask for an event at the receiver */
+unsigned fake_inlines(void);   /* work requests posted with their data */
+unsigned fake_solicited(void); /* those that ask for an event at the receiver */
 /*
  * RDMA Reads start but move no data until they are released. Requests without fence are carried out
  * behind them, and complete after them. A fenced request waits, and so do those behind it.

@@ -14,6 +14,8 @@
 
 struct fake_id *fake_ids;
 static uint16_t last_port = FIRST_PORT;
+static const void *foreign_data; /* NULL: none */
+static uint8_t foreign_size;
 
 /* --- channels and events --- */
 
@@ -40,6 +42,24 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	free(channel);
 }
 
+void fake_be_foreign(const void *data, uint8_t size)
+{
+	pthread_mutex_lock(&fake_lock);
+	foreign_data = data;
+	foreign_size = size;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+static void make_foreign(struct fake_event *event)
+{
+	struct rdma_conn_param *param = &event->event.param.conn;
+
+	if (fake_is_iwarp())
+		param->private_data_len = foreign_size;
+	memcpy(event->data, foreign_data,
+	       foreign_size < param->private_data_len ? foreign_size : param->private_data_len);
+}
+
 struct fake_event *fake_cm_report(struct fake_id *id, enum rdma_cm_event_type type, int status,
 				  const struct rdma_conn_param *param, uint8_t size)
 {
@@ -60,6 +80,8 @@ struct fake_event *fake_cm_report(struct fake_id *id, enum rdma_cm_event_type ty
 			memcpy(event->data, param->private_data, param->private_data_len);
 		event->event.param.conn.private_data = event->data;
 		event->event.param.conn.private_data_len = size;
+		if (foreign_data && type != RDMA_CM_EVENT_REJECTED)
+			make_foreign(event);
 	}
 	while (*link)
 		link = &(*link)->next;

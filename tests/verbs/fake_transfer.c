@@ -94,7 +94,7 @@ void fake_qp_error(struct fake_qp *qp)
 		fake_async_locked(IBV_EVENT_QP_LAST_WQE_REACHED, &qp->qp);
 }
 
-/* The same where the kernel lacks the call, as in emulators. */
+/* A copy where the kernel lacks the call, as in emulators. */
 static bool copy_through_pipe(uint8_t *to, const uint8_t *from, uint64_t len)
 {
 	uint64_t done = 0;

@@ -75,7 +75,7 @@ struct vrb_conn *conn_of(const struct rig_ep *ep)
 
 uint16_t slow(DAT_HANDLE handle)
 {
-	return cell(handle)->slow_reasons;
+	return __atomic_load_n(&cell(handle)->slow_reasons, __ATOMIC_RELAXED);
 }
 
 bool is_fast(DAT_HANDLE handle)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the tests of the fast path (src/verbs/fast.c) share: an instance whose device makes no
- * system call to post or poll, a record of the device's calls, and posts as consumers make them.
+ * What the tests of the fast path (src/verbs/engine/fast.c) share: an instance whose device makes
+ * no system call to post or poll, a record of the device's calls, and posts as consumers make them.
  *
  * A program has one each of rig, device and odd. open_rig starts anew with rig and device,
  * setup_at_work with rig, make_odd with odd. A test may change them. teardown closes the instance
@@ -18,8 +18,8 @@
 
 #include "core/event/evd.h"
 #include "core/transport.h"
-#include "verbs/cq.h"
-#include "verbs/work.h"
+#include "verbs/device/cq.h"
+#include "verbs/transfer/queue.h"
 
 #define HALF (RIG_LEN / 2)
 #define ROOM 5u	 /* requests of a, and Receives; the rings have 8 slots */
@@ -105,7 +105,7 @@ void open_rig(void);
 void join(void);
 /* Holds the provider's thread; both endpoints have posted one request of each kind. */
 void settle(void);
-/* The same, with separate EVDs for Receives. */
+/* settle with separate EVDs for Receives. */
 void settle_on(DAT_EVD_HANDLE a_recv, DAT_EVD_HANDLE b_recv);
 void let_go(void);
 

@@ -246,3 +246,31 @@ DAT_RETURN rig_limit_reads(const struct rig_ep *ep, DAT_COUNT in, DAT_COUNT out)
 				      DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT,
 			      &param);
 }
+
+void rig_expect_foreign(struct rig *rig, DAT_COUNT asked, DAT_COUNT answered)
+{
+	DAT_CONNECTION_EVENT_DATA *shown;
+	unsigned char data[255];
+	DAT_CR_HANDLE cr;
+	DAT_CR_PARAM param;
+	DAT_EVENT event;
+
+	for (unsigned i = 0; i < sizeof(data); i++)
+		data[i] = (unsigned char)(i + 1);
+	rig_part(rig);
+	rig_reset(rig);
+	fake_be_foreign(data, sizeof(data));
+	assert_int_equal(rig_ask(rig, RIG_WAIT_US, NULL, 0), DAT_SUCCESS);
+	cr = rig_request(rig);
+	assert_int_equal(core_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_SUCCESS);
+	assert_int_equal(param.private_data_size, asked);
+	assert_memory_equal(param.private_data, data, asked);
+	assert_int_equal(core_cr_accept(cr, rig->b.ep, 0, NULL), DAT_SUCCESS);
+	event = rig_event(rig->a.conn);
+	shown = &event.event_data.connect_event_data;
+	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+	assert_int_equal(shown->private_data_size, answered);
+	assert_memory_equal(shown->private_data, data, answered);
+	rig_expect_conn(&rig->b, DAT_CONNECTION_EVENT_ESTABLISHED);
+	fake_be_foreign(NULL, 0);
+}

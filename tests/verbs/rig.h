@@ -67,6 +67,11 @@ void rig_begin(struct rig *rig);
 void rig_again(struct rig *rig);
 /* a disconnects abruptly, and both get the event. */
 void rig_part(struct rig *rig);
+/*
+ * Connects again, both as foreign peers that send more private data than an OpenDAT. The request
+ * and the answer show that many bytes, all that the connection managers deliver.
+ */
+void rig_expect_foreign(struct rig *rig, DAT_COUNT asked, DAT_COUNT answered);
 /* Resets both endpoints, so that they can connect again. */
 void rig_reset(struct rig *rig);
 
@@ -74,7 +79,8 @@ DAT_LMR_TRIPLET rig_seg(struct rig *rig, size_t offset, size_t len);
 DAT_RETURN rig_send(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie,
 		    DAT_COMPLETION_FLAGS flags);
 DAT_RETURN rig_recv(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie);
-/* Sends a message from b to a. Over iWARP, this ends the empty Writes of a (verbs/iwarp.c). */
+/* Sends a message from b to a. Over iWARP, this ends the empty Writes of a (verbs/connect/setup.c).
+ */
 void rig_answer(struct rig *rig);
 DAT_RETURN rig_write(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie,
 		     DAT_COMPLETION_FLAGS flags);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Errors on the fast path (src/verbs/fast.c) while the provider's own thread runs: each error is
- * reported once, the rest is flushed in order, and a new connection works.
+ * Errors on the fast path (src/verbs/engine/fast.c) while the provider's own thread runs: each
+ * error is reported once, the rest is flushed in order, and a new connection works.
  */
 #include "fast_lab.h"
 
@@ -28,22 +28,6 @@ static void go_fast(void)
 	}
 	assert_true(is_fast(rig.a.ep));
 	assert_true(is_fast(rig.a.dto));
-}
-
-/* IA-CLOSE-27: handles that a close is about to destroy are refused */
-static void ia_close__under_way__endpoint_and_evd_refused(void **state)
-{
-	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
-	const DAT_RETURN refused = core_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	DAT_DTO_COOKIE cookie = {.as_64 = 1};
-
-	(void)state;
-	go_fast();
-	core_handle_doom(rig.a.ep);
-	core_handle_doom(rig.a.dto);
-	assert_int_equal(core_ep_post_send(rig.a.ep, 1, &seg, cookie, 0), refused);
-	assert_int_equal(core_ep_post_recv(rig.a.ep, 1, &seg, cookie, 0), refused);
-	assert_int_equal(DAT_GET_TYPE(try_dequeue(rig.a.dto)), DAT_INVALID_HANDLE);
 }
 
 /* Three Sends that wait for a Receive, with three Receives. */
@@ -144,7 +128,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define AT_WORK_TEST(name) cmocka_unit_test_setup_teardown(name, setup_at_work, teardown_at_work)
-		AT_WORK_TEST(ia_close__under_way__endpoint_and_evd_refused),
 		AT_WORK_TEST(post_send__refused_by_the_device__all_flushed_in_order),
 		AT_WORK_TEST(post_recv__refused_by_the_device__all_flushed_in_order),
 		AT_WORK_TEST(post_send__fails_in_the_device__reported_once_and_the_rest_flushed),

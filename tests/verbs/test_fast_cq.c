@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast path (src/verbs/fast.c) with several completion queues, with shared receive queues, and
- * with a thread that posts and one that dequeues.
+ * The fast path (src/verbs/engine/fast.c) with several completion queues, and with an owner of a
+ * queue that stalls.
  */
 #include "fast_lab.h"
 
@@ -130,59 +130,6 @@ static void srq_recv(DAT_SRQ_HANDLE srq, uint64_t cookie)
 	assert_int_equal(core_srq_post_recv(srq, 1, &seg, cookie_of(cookie)), DAT_SUCCESS);
 }
 
-/* The endpoint's requests take the fast path while its Receives come from the SRQ. */
-static void srq__receives_between_requests__both_reported(void **state)
-{
-	DAT_SRQ_HANDLE srq;
-	DAT_EVENT event;
-
-	(void)state;
-	open_rig();
-	srq = make_with_srq(&rig.a);
-	join();
-	fake_hold(true);
-	device.is_off = false;
-	own_all();
-	assert_int_equal(recv_len(&rig.b, 64, 1), DAT_SUCCESS);
-	assert_int_equal(send_len(&rig.a, 8, 1), DAT_SUCCESS);
-	expect(&rig.a, 1, 8);
-	expect(&rig.b, 1, 8);
-	for (uint64_t i = 0; i < 3 * SLOTS; i++) {
-		assert_true(is_fast(rig.a.ep));
-		device.most = i % 2 ? VRB_POLL_BATCH : 1;
-		srq_recv(srq, 100 + i);
-		assert_int_equal(write_len(&rig.a, 8, 200 + i), DAT_SUCCESS);
-		assert_int_equal(send_len(&rig.b, 9, 300 + i), DAT_SUCCESS);
-		assert_int_equal(write_len(&rig.a, 10, 400 + i), DAT_SUCCESS);
-		expect(&rig.a, 200 + i, 8);
-		expect(&rig.a, 100 + i, 9);
-		expect(&rig.a, 400 + i, 10);
-		expect(&rig.b, 300 + i, 9);
-		assert_int_equal(recv_len(&rig.a, 8, 1) & ~DAT_CLASS_ERROR, BAD_ARG(1));
-	}
-	assert_true(is_fast(rig.a.ep));
-	/* a message that arrives while requests are outstanding */
-	assert_int_equal(send_len(&rig.a, 8, 7), DAT_SUCCESS);
-	srq_recv(srq, 8);
-	assert_int_equal(send_len(&rig.b, 9, 9), DAT_SUCCESS);
-	expect(&rig.a, 8, 9);
-	assert_true(is_fast(rig.a.ep));
-	assert_int_equal(recv_len(&rig.b, 64, 1), DAT_SUCCESS);
-	expect(&rig.a, 7, 8);
-	/* the end, with a buffer and requests outstanding */
-	srq_recv(srq, 1);
-	assert_int_equal(send_len(&rig.a, 8, 201), DAT_SUCCESS);
-	assert_int_equal(send_len(&rig.a, 8, 202), DAT_SUCCESS);
-	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
-	let_go();
-	expect_flushed(&rig.a, 201);
-	expect_flushed(&rig.a, 202);
-	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
-	while (take(rig.a.dto, &event))
-		;
-	teardown(state);
-}
-
 /*
  * SRQ-USE-05: the thread that owns the queue stalls before it dispatches the completion of a buffer
  * of the SRQ. The end of the connection waits for it.
@@ -215,71 +162,6 @@ static void srq__owner_of_the_queue_stalls__end_waits_for_the_completion(void **
 	teardown(state);
 }
 
-/* --- threads --- */
-
-#define THREAD_ROUNDS 20000u
-#define THREAD_AHEAD 200u /* less than the EVD has room for */
-
-static _Atomic uint64_t taken;
-
-/* Dequeues until all completions have arrived, in order. */
-static void *take_in_order(void *argument)
-{
-	DAT_EVENT event;
-	uint64_t next = 0;
-
-	while (next < THREAD_ROUNDS) {
-		DAT_RETURN ret = dequeue(rig.a.dto, &event);
-		const DAT_DTO_COMPLETION_EVENT_DATA *data =
-			&event.event_data.dto_completion_event_data;
-
-		if (ret == DAT_QUEUE_EMPTY) {
-			sched_yield();
-			continue;
-		}
-		if (ret != DAT_SUCCESS || event.event_number != DAT_DTO_COMPLETION_EVENT ||
-		    data->user_cookie.as_64 != next || data->status != DAT_DTO_SUCCESS ||
-		    data->transfered_length != 1 + next % 100 || data->ep_handle != rig.a.ep)
-			break;
-		atomic_store(&taken, ++next);
-	}
-	*(bool *)argument = next == THREAD_ROUNDS;
-	atomic_store(&taken, UINT64_MAX / 2); /* after a failure the other thread must not wait */
-	return NULL;
-}
-
-/* EVD-STREAM-04: one thread posts, also when the queue was full; another one dequeues */
-static void threads__one_posts_one_dequeues__each_completion_once(void **state)
-{
-	bool is_good = false;
-	pthread_t thread;
-
-	(void)state;
-	let_go();
-	device.most = VRB_POLL_BATCH;
-	atomic_store(&taken, 0);
-	assert_int_equal(pthread_create(&thread, NULL, take_in_order, &is_good), 0);
-	for (uint64_t i = 0; i < THREAD_ROUNDS;) {
-		DAT_RETURN ret;
-
-		if (i >= atomic_load(&taken) + THREAD_AHEAD) {
-			sched_yield();
-			continue;
-		}
-		ret = write_len(&rig.a, 1 + i % 100, i);
-		if (ret == DAT_SUCCESS)
-			i++;
-		else
-			assert_int_equal(DAT_GET_TYPE(ret), DAT_INSUFFICIENT_RESOURCES);
-	}
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_true(is_good);
-	rig_no_event(rig.a.dto);
-	assert_int_equal(inner(&rig.a)->req.head, inner(&rig.a)->req.tail);
-	assert_int_equal(write_len(&rig.a, 8, 1), DAT_SUCCESS);
-	rig_expect_dto(&rig.a, 1, DAT_DTO_SUCCESS);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,9 +170,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			cq_reserve__first_queue_is_being_polled__does_not_wait, setup_at_work,
 			teardown_at_work),
-		cmocka_unit_test(srq__receives_between_requests__both_reported),
 		cmocka_unit_test(srq__owner_of_the_queue_stalls__end_waits_for_the_completion),
-		RIG_TEST(threads__one_posts_one_dequeues__each_completion_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

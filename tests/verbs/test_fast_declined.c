@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Calls that the fast path (src/verbs/fast.c) declines: they return the same codes and cause the
- * same events in the same order as on the slow path. The provider's own thread is held, so that
+ * Calls that the fast path (src/verbs/engine/fast.c) declines: they return the same codes and cause
+ * the same events in the same order as on the slow path. The provider's own thread is held, so that
  * only the test's calls do anything.
  */
 #include "fast_lab.h"

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Completions that a poll on the fast path (src/verbs/fast.c) has returned and that are not
+ * Completions that a poll on the fast path (src/verbs/engine/fast.c) has returned and that are not
  * dispatched yet. Each is dispatched once and in order, by the next dequeue, by one of another EVD,
  * by the slow path, by a thread that goes to sleep, or by the provider's own thread.
  */
 #include "fast_lab.h"
 
 #include <sched.h>
+
+#include "verbs/engine/poll.h"
 
 /*
  * Completes requests of a, from `first` on. One poll returns all of them, and the first is taken.
@@ -59,21 +61,6 @@ static void post__while_some_are_kept__behind_them(void **state)
 	}
 }
 
-/* A dequeue of another EVD puts them into the queue of theirs. */
-static void evd_dequeue__of_another_evd__kept_are_queued(void **state)
-{
-	const struct core_evd *evd = cell(rig.a.dto)->object;
-
-	(void)state;
-	for (uint64_t i = 0; i < 2 * SLOTS; i++) {
-		keep(10, ROOM);
-		expect_none(rig.b.dto);
-		assert_int_equal(kept(), 0);
-		assert_int_equal(evd->tail - evd->head, ROOM - 1);
-		expect_range(10, 1, ROOM);
-	}
-}
-
 /* Completions of both endpoints in one batch: each EVD gets its own, in order. */
 static void evd_dequeue__several_endpoints_in_one_batch__each_its_own(void **state)
 {
@@ -100,20 +87,6 @@ static void evd_dequeue__several_endpoints_in_one_batch__each_its_own(void **sta
 	}
 }
 
-/* The endpoint has a slow reason: the slow path takes the kept completions, then the others. */
-static void evd_dequeue__reason_while_kept__slow_path_takes_them(void **state)
-{
-	(void)state;
-	for (uint64_t i = 0; i < 2 * SLOTS; i++) {
-		keep(10, 4);
-		core_handle_set_slow(rig.a.ep, CORE_EP_SLOW_PEER);
-		expect(&rig.a, 11, 9);
-		assert_int_equal(kept(), 0);
-		assert_true(is_fast(rig.a.ep)); /* the reasons were updated */
-		expect_range(10, 2, 4);
-	}
-}
-
 /* Another thread owns the queue: nothing is lost. */
 static void evd_dequeue__queue_owned_by_another__kept_stay(void **state)
 {
@@ -126,45 +99,6 @@ static void evd_dequeue__queue_owned_by_another__kept_stay(void **state)
 	assert_int_equal(dequeue(rig.a.dto, &event), DAT_QUEUE_EMPTY);
 	assert_int_equal(kept(), 2);
 	vrb_cq_disown(cq);
-	expect_range(10, 1, 3);
-}
-
-/* No completion is kept while a thread sleeps, because the thread may be waiting for it. */
-static void evd_dequeue__a_thread_sleeps__none_is_kept(void **state)
-{
-	struct core_ia *ia = ((struct core_evd *)cell(rig.a.dto)->object)->ia;
-	DAT_EVENT event;
-
-	(void)state;
-	device.most = VRB_POLL_BATCH;
-	for (uint64_t i = 0; i < 2 * SLOTS; i++) {
-		for (unsigned j = 0; j < 3; j++)
-			assert_int_equal(write_len(&rig.a, 8 + j, 10 + j), DAT_SUCCESS);
-		atomic_fetch_add(&ia->sleepers, 1);
-		assert_int_equal(dequeue(rig.a.dto, &event), DAT_SUCCESS);
-		atomic_fetch_sub(&ia->sleepers, 1);
-		check_event(&event, rig.a.dto, rig.a.ep, 10, DAT_DTO_SUCCESS, 8);
-		assert_int_equal(kept(), 0);
-		expect_range(10, 1, 3);
-	}
-}
-
-/* With several completion queues each dequeue polls all of them. */
-static void evd_dequeue__several_queues__slow_path(void **state)
-{
-	struct core_ia *ia = inner(&rig.a)->ia;
-	DAT_EVENT event;
-
-	(void)state;
-	assert_true(core_ia_can_poll_fast(ia));
-	core_ia_set_slow_poll(ia, true);
-	device.most = VRB_POLL_BATCH;
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(write_len(&rig.a, 8 + i, 10 + i), DAT_SUCCESS);
-	assert_int_equal(dequeue(rig.a.dto, &event), DAT_SUCCESS);
-	check_event(&event, rig.a.dto, rig.a.ep, 10, DAT_DTO_SUCCESS, 8);
-	assert_int_equal(kept(), 0);
-	core_ia_set_slow_poll(ia, false);
 	expect_range(10, 1, 3);
 }
 
@@ -203,9 +137,9 @@ static void arm__kept__there_is_something(void **state)
 
 	(void)state;
 	keep(10, 3);
-	assert_int_equal(vrb_cq_arm(adapter), 1);
+	assert_int_equal(vrb_poll_arm(adapter), 1);
 	assert_int_equal(kept(), 0);
-	assert_int_equal(vrb_cq_arm(adapter), 0);
+	assert_int_equal(vrb_poll_arm(adapter), 0);
 	expect_range(10, 1, 3);
 }
 
@@ -285,13 +219,6 @@ static void ep_free__kept__ignored(void **state)
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-/* teardown checks that nothing is left */
-static void ia_close__kept__nothing_left(void **state)
-{
-	(void)state;
-	keep(10, ROOM);
-}
-
 /* A full batch, all for other EVDs: the device may have more. */
 static void evd_dequeue__full_batch_of_others__device_asked_again(void **state)
 {
@@ -308,47 +235,21 @@ static void evd_dequeue__full_batch_of_others__device_asked_again(void **state)
 		expect(&rig.b, 100 + i, 8);
 }
 
-/*
- * The completion of an SRQ buffer is found by the number of its queue pair, which may be used
- * again.
- */
-static void vrb_cq_forget__kept_of_a_queue_pair__ignored(void **state)
-{
-	struct vrb_cq *cq = conn_of(&rig.a)->cq;
-	uint32_t qp_num;
-
-	(void)state;
-	keep(10, 3);
-	qp_num = cq->kept->qp_num;
-	vrb_cq_disown_qp(cq, qp_num + 1);
-	assert_int_equal(cq->kept->qp_num, qp_num);
-	vrb_cq_disown_qp(cq, qp_num);
-	assert_int_equal(cq->kept->qp_num, 0);
-	assert_int_equal(cq->kept[1].qp_num, 0);
-	expect_range(10, 1, 3); /* these are found by their key */
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		RIG_TEST(evd_dequeue__kept__before_the_device_is_asked),
 		RIG_TEST(post__while_some_are_kept__behind_them),
-		RIG_TEST(evd_dequeue__of_another_evd__kept_are_queued),
 		RIG_TEST(evd_dequeue__several_endpoints_in_one_batch__each_its_own),
-		RIG_TEST(evd_dequeue__reason_while_kept__slow_path_takes_them),
 		RIG_TEST(evd_dequeue__queue_owned_by_another__kept_stay),
-		RIG_TEST(evd_dequeue__a_thread_sleeps__none_is_kept),
-		RIG_TEST(evd_dequeue__several_queues__slow_path),
 		cmocka_unit_test(evd__overflow_by_kept__reported_once),
 		RIG_TEST(arm__kept__there_is_something),
 		RIG_TEST(service_thread__no_thread_polls__dispatches_them),
 		RIG_TEST(evd_wait__kept__at_once),
 		RIG_TEST(ep_disconnect__kept__completed_before_the_end),
 		RIG_TEST(ep_free__kept__ignored),
-		RIG_TEST(ia_close__kept__nothing_left),
 		RIG_TEST(evd_dequeue__full_batch_of_others__device_asked_again),
-		RIG_TEST(vrb_cq_forget__kept_of_a_queue_pair__ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

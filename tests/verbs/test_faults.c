@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "verbs/device/cq.h"
+
 static struct rig rig;
 
 /* IA-OPEN-*: an adapter that cannot be opened leaves nothing. */
@@ -95,6 +97,30 @@ static void connection__each_call_fails__reported_and_nothing_left(void **state)
 	assert_in_range(call, 20, 200);
 }
 
+/*
+ * GEN-20 EP-CONNECT-42: a call that cannot make its queue pair gives back what it has taken, a slot
+ * and room for completions. More failures than there are slots.
+ */
+static void ep_connect__no_queue_pair_many_times__nothing_used_up(void **state)
+{
+	int live;
+
+	(void)state;
+	rig.qual = 0;
+	assert_int_equal(rig_open(&rig), DAT_SUCCESS);
+	assert_int_equal(rig_make(&rig), DAT_SUCCESS);
+	live = fake_live();
+	for (unsigned i = 0; i <= VRB_KEY_INDEX_MASK + 1; i++) {
+		fake_fail_next("ibv_create_qp");
+		assert_int_equal(DAT_GET_TYPE(rig_ask(&rig, RIG_WAIT_US, NULL, 0)),
+				 DAT_INSUFFICIENT_RESOURCES);
+	}
+	fake_fail_at(0);
+	assert_int_equal(fake_live(), live);
+	assert_true(try_connect() && try_transfer());
+	rig_close(&rig);
+}
+
 /* GEN-20: a refused post ends the connection, and a new one works. */
 static void post__refused_by_the_device__broken_once(void **state)
 {
@@ -169,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_open__each_call_fails__nothing_left),
 		cmocka_unit_test(connection__each_call_fails__reported_and_nothing_left),
+		cmocka_unit_test(ep_connect__no_queue_pair_many_times__nothing_used_up),
 		cmocka_unit_test(post__refused_by_the_device__broken_once),
 		cmocka_unit_test(lmr_create__device_cannot_pin__model_not_supported),
 		cmocka_unit_test(lmr_create__memory_not_writable__invalid_parameter),

@@ -5,6 +5,7 @@
  */
 #include "rig.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -125,6 +126,55 @@ static void connect__consumer_takes_its_time__asked_again(void **state)
 	assert_int_equal(core_cr_accept(cr, rig.b.ep, 0, NULL), DAT_SUCCESS);
 	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+/* TCP uses the local port that the connection manager has chosen: another one is tried. */
+static void connect__local_port_taken__tried_again(void **state)
+{
+	static const int errors[] = {EADDRINUSE, EADDRNOTAVAIL};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		rig_part(&rig);
+		rig_reset(&rig);
+		fake_fail_next("rdma_connect");
+		fake_fail_with(errors[i]);
+		assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+		assert_string_equal(fake_failed(), "rdma_connect");
+		fake_fail_at(0);
+		rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+		rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+	}
+}
+
+static void expect_live(int live)
+{
+	for (unsigned ms = 0; ms < RIG_WAIT_US / 1000 && fake_live() != live; ms++)
+		usleep(1000);
+	assert_int_equal(fake_live(), live);
+}
+
+/*
+ * EP-DISC-40: the end does not wait for the answer. The connection manager does, before it destroys
+ * the identifier. Its queue pair is gone when the answer has arrived.
+ */
+static void ep_disconnect__request_not_answered__ended_and_released_later(void **state)
+{
+	DAT_CR_HANDLE cr;
+	int live;
+
+	(void)state;
+	rig_part(&rig);
+	rig_reset(&rig);
+	live = fake_live();
+	assert_int_equal(rig_ask(&rig, DAT_TIMEOUT_INFINITE, NULL, 0), DAT_SUCCESS);
+	cr = rig_request(&rig);
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_true(fake_live() > live + 1); /* more than the identifier of the request */
+	assert_int_equal(core_cr_reject(cr), DAT_SUCCESS);
+	expect_live(live);
+	rig_no_event(rig.a.conn);
 }
 
 /* A device may overlook the confirmation until more bytes arrive: Writes of length 0 follow until
@@ -466,6 +516,13 @@ static int close_siw(void **state)
 	return rc;
 }
 
+/* CONN-GEN-03 CONN-GEN-11: iWARP pads nothing */
+static void connect__foreign_peer__all_private_data_shown(void **state)
+{
+	(void)state;
+	rig_expect_foreign(&rig, 255, 255);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +533,8 @@ int main(void)
 		IWARP_TEST(connect__active_side_confirms_and_leaves__established_first),
 		IWARP_TEST(connect__passive_side_ends_it_at_once__disconnected),
 		IWARP_TEST(connect__consumer_takes_its_time__asked_again),
+		IWARP_TEST(ep_disconnect__request_not_answered__ended_and_released_later),
+		IWARP_TEST(connect__local_port_taken__tried_again),
 		IWARP_TEST(connect__peer_silent__a_few_writes_behind),
 		SIW_TEST(post_send__siw_raises_sigpipe__kept_away),
 		IWARP_TEST(post_send__no_receive__broken),
@@ -492,6 +551,7 @@ int main(void)
 		IWARP_TEST(lmr_create__sink_refused__nothing_left),
 		IWARP_TEST(srq__message_before_established__delivered_after),
 		IWARP_TEST(ep_free__message_before_established__buffer_consumed),
+		IWARP_TEST(connect__foreign_peer__all_private_data_shown),
 	};
 
 	fake_be_iwarp(true);

@@ -3,12 +3,19 @@
 #include "rig.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <dat/dat_registry.h>
+
+#include "verbs/device/device.h"
 
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
 
@@ -75,6 +82,44 @@ static void ia_open__peers_of_one_user_only__not_supported(void **state)
 	assert_int_equal(unsetenv("DAT_PEERS"), 0);
 }
 
+/* The name of the local socket that makes a qualifier unique on the host. */
+static socklen_t claim_name(DAT_CONN_QUAL qual, struct sockaddr_un *name)
+{
+	int len;
+
+	memset(name, 0, sizeof(*name));
+	name->sun_family = AF_UNIX;
+	len = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1,
+		       "opendat.verbs.1/127.0.0.1/%llx", (unsigned long long)qual);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+}
+
+/* PSP-CREATE-16: the name is taken, and takes no bytes and no descriptors from anyone */
+static void psp_create__local_socket__nobody_can_send_to_it(void **state)
+{
+	static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET};
+	struct sockaddr_un name;
+	unsigned taken = 0;
+	socklen_t size;
+
+	(void)state;
+	rig.qual = 0;
+	assert_int_equal(rig_open(&rig), DAT_SUCCESS);
+	assert_int_equal(rig_make(&rig), DAT_SUCCESS);
+	size = claim_name(rig.qual, &name);
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		int fd = socket(AF_UNIX, types[i] | SOCK_CLOEXEC, 0);
+
+		assert_true(fd >= 0);
+		assert_int_equal(connect(fd, (struct sockaddr *)&name, size), -1);
+		assert_int_equal(errno, ECONNREFUSED);
+		taken += bind(fd, (struct sockaddr *)&name, size) && errno == EADDRINUSE;
+		close(fd);
+	}
+	assert_int_equal(taken, 1);
+	rig_close(&rig);
+}
+
 /* Does a thread of this process have that name? A thread takes it when it begins to run. */
 static bool has_thread(const char *name)
 {
@@ -108,12 +153,55 @@ static void ia_open__service_thread__has_a_name(void **state)
 	rig_close(&rig);
 }
 
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* GEN-40: the first of two threads that open devices is done, the second still makes descriptors */
+static void ia_open__two_at_once_without_stdin__number_stays_taken(void **state)
+{
+	int input = dup(STDIN_FILENO);
+
+	(void)state;
+	close(STDIN_FILENO);
+	vrb_fds_fill();
+	assert_true(is_open(STDIN_FILENO));
+	vrb_fds_fill();
+	vrb_fds_unfill();
+	assert_true(is_open(STDIN_FILENO));
+	vrb_fds_unfill();
+	assert_false(is_open(STDIN_FILENO));
+	assert_int_equal(input < 0 ? 0 : dup2(input, STDIN_FILENO), STDIN_FILENO);
+}
+
+/* GEN-40: a child has no thread that gives the number free */
+static void fork__while_a_device_is_opened__number_is_free(void **state)
+{
+	int input = dup(STDIN_FILENO), status;
+	pid_t child;
+
+	(void)state;
+	close(STDIN_FILENO);
+	vrb_fds_fill();
+	child = fork();
+	if (!child)
+		_exit(is_open(STDIN_FILENO));
+	vrb_fds_unfill();
+	assert_int_equal(input < 0 ? 0 : dup2(input, STDIN_FILENO), STDIN_FILENO);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_query__two_ports__an_adapter_each),
 		cmocka_unit_test(ia_open__peers_of_one_user_only__not_supported),
+		cmocka_unit_test(psp_create__local_socket__nobody_can_send_to_it),
 		cmocka_unit_test(ia_open__service_thread__has_a_name),
+		cmocka_unit_test(ia_open__two_at_once_without_stdin__number_stays_taken),
+		cmocka_unit_test(fork__while_a_device_is_opened__number_is_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -374,12 +374,12 @@ static void ep_disconnect__accepted_and_receiving__buffer_consumed(void **state)
 	fake_silent_srqs(true);
 	receive_before_established();
 	assert_int_equal(core_ep_disconnect(rig.b.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	fake_hold(false);
 	for (int ms = 0; ms < 5000 && srq_param().outstanding_dto_count; ms++)
 		usleep(1000);
 	assert_int_equal(srq_param().outstanding_dto_count, 0);
 	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
 	assert_int_equal(core_srq_free(srq), DAT_SUCCESS);
-	fake_hold(false);
 	fake_silent_srqs(false);
 }
 
