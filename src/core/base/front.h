@@ -42,7 +42,7 @@ struct core_front {
 	bool tells_reject_data;
 };
 
-/* All generations, ended by NULL. */
+/* All generations, ended by NULL. Defined in src/dat2. */
 extern const struct core_front *const core_fronts[];
 /* DAT 1.2 */
 extern const struct core_front core_front_1;

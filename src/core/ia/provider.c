@@ -74,8 +74,6 @@ static void adapter_setup(void)
 }
 
 /* The generation that serves that version of DAT, or NULL. */
-const struct core_front *const core_fronts[] = {&core_front_1, NULL};
-
 static const struct core_front *front_of(DAT_UINT32 major)
 {
 	const struct core_front *const *front = core_fronts;

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Compares types.h with the headers of DAT 2.0. Nothing here runs. */
+#include <stddef.h>
+
+#include <dat2/udat.h>
+#include <dat2/dat_registry.h>
+#include <dat2/dat_ib_extensions.h>
+
+#include "dat2/types.h"
+
+#define SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #theirs);
+#define AT(ours, member, theirs, their_member)                                                     \
+	_Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member) &&          \
+			       sizeof(((struct ours *)0)->member) ==                               \
+				       sizeof(((theirs *)0)->their_member),                        \
+		       #theirs "." #their_member);
+#define SAME(ours, theirs, member) AT(ours, member, theirs, member)
+#define VALUE(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #theirs);
+
+VALUE(DAT2_VERSION_MAJOR, DAT_VERSION_MAJOR)
+VALUE(DAT2_VERSION_MINOR, DAT_VERSION_MINOR)
+
+SIZE(struct dat2_comm, DAT_COMM)
+SAME(dat2_comm, DAT_COMM, protocol)
+
+SIZE(struct dat2_lmr_triplet, DAT_LMR_TRIPLET)
+SAME(dat2_lmr_triplet, DAT_LMR_TRIPLET, virtual_address)
+SAME(dat2_lmr_triplet, DAT_LMR_TRIPLET, segment_length)
+SAME(dat2_lmr_triplet, DAT_LMR_TRIPLET, lmr_context)
+SIZE(struct dat2_rmr_triplet, DAT_RMR_TRIPLET)
+SAME(dat2_rmr_triplet, DAT_RMR_TRIPLET, virtual_address)
+SAME(dat2_rmr_triplet, DAT_RMR_TRIPLET, segment_length)
+SAME(dat2_rmr_triplet, DAT_RMR_TRIPLET, rmr_context)
+
+SIZE(struct dat2_dto_data, DAT_DTO_COMPLETION_EVENT_DATA)
+SAME(dat2_dto_data, DAT_DTO_COMPLETION_EVENT_DATA, user_cookie)
+SAME(dat2_dto_data, DAT_DTO_COMPLETION_EVENT_DATA, status)
+SAME(dat2_dto_data, DAT_DTO_COMPLETION_EVENT_DATA, transfered_length)
+SAME(dat2_dto_data, DAT_DTO_COMPLETION_EVENT_DATA, operation)
+SAME(dat2_dto_data, DAT_DTO_COMPLETION_EVENT_DATA, rmr_context)
+SIZE(struct dat2_cr_arrival_data, DAT_CR_ARRIVAL_EVENT_DATA)
+SAME(dat2_cr_arrival_data, DAT_CR_ARRIVAL_EVENT_DATA, cr_handle)
+SAME(dat2_cr_arrival_data, DAT_CR_ARRIVAL_EVENT_DATA, truncate_flag)
+SIZE(struct dat2_ib_data, DAT_IB_EXTENSION_EVENT_DATA)
+SAME(dat2_ib_data, DAT_IB_EXTENSION_EVENT_DATA, type)
+SAME(dat2_ib_data, DAT_IB_EXTENSION_EVENT_DATA, status)
+AT(dat2_ib_data, immediate, DAT_IB_EXTENSION_EVENT_DATA, val.immed.data)
+SAME(dat2_ib_data, DAT_IB_EXTENSION_EVENT_DATA, context)
+SIZE(struct dat2_event, DAT_EVENT)
+SAME(dat2_event, DAT_EVENT, event_number)
+SAME(dat2_event, DAT_EVENT, evd_handle)
+AT(dat2_event, data, DAT_EVENT, event_data)
+AT(dat2_event, extension, DAT_EVENT, event_extension_data)
+VALUE(DAT2_IB_DTO_EVENT, DAT_IB_DTO_EVENT)
+VALUE(DAT2_SEND, DAT_DTO_SEND)
+VALUE(DAT2_RDMA_WRITE, DAT_DTO_RDMA_WRITE)
+VALUE(DAT2_RDMA_READ, DAT_DTO_RDMA_READ)
+VALUE(DAT2_RECEIVE, DAT_DTO_RECEIVE)
+VALUE(DAT2_RECEIVE_WITH_INVALIDATE, DAT_DTO_RECEIVE_WITH_INVALIDATE)
+VALUE(DAT2_IB_RDMA_WRITE_IMMED, DAT_IB_DTO_RDMA_WRITE_IMMED)
+VALUE(DAT2_IB_RECV_IMMED, DAT_IB_DTO_RECV_IMMED)
+VALUE(DAT2_IB_FETCH_ADD, DAT_IB_DTO_FETCH_ADD)
+VALUE(DAT2_IB_CMP_SWAP, DAT_IB_DTO_CMP_SWAP)
+VALUE(DAT2_IB_TYPE_FETCH_ADD, DAT_IB_FETCH_AND_ADD)
+VALUE(DAT2_IB_TYPE_CMP_SWAP, DAT_IB_CMP_AND_SWAP)
+VALUE(DAT2_IB_TYPE_WRITE_IMMED, DAT_IB_RDMA_WRITE_IMMED)
+VALUE(DAT2_IB_TYPE_WRITE_IMMED_DATA, DAT_IB_RDMA_WRITE_IMMED_DATA)
+
+VALUE(DAT2_IA_FIELD_ALL, DAT_IA_FIELD_ALL)
+VALUE(DAT2_PROVIDER_FIELD_ALL, DAT_PROVIDER_FIELD_ALL)
+SIZE(struct dat2_ia_attr, DAT_IA_ATTR)
+SAME(dat2_ia_attr, DAT_IA_ATTR, max_lmr_block_size)
+SAME(dat2_ia_attr, DAT_IA_ATTR, max_message_size)
+SAME(dat2_ia_attr, DAT_IA_ATTR, max_rdma_size)
+SAME(dat2_ia_attr, DAT_IA_ATTR, max_rmr_target_address)
+SAME(dat2_ia_attr, DAT_IA_ATTR, max_rdma_read_per_ep_out_guaranteed)
+SAME(dat2_ia_attr, DAT_IA_ATTR, zb_supported)
+SAME(dat2_ia_attr, DAT_IA_ATTR, extension_supported)
+SAME(dat2_ia_attr, DAT_IA_ATTR, extension_version)
+SAME(dat2_ia_attr, DAT_IA_ATTR, transport_attr)
+SAME(dat2_ia_attr, DAT_IA_ATTR, vendor_attr)
+VALUE(DAT2_EXTENSION_IB, DAT_EXTENSION_IB)
+VALUE(DAT2_IB_EXTENSION_VERSION, DAT_IB_EXTENSION_VERSION)
+SIZE(struct dat2_provider_attr, DAT_PROVIDER_ATTR)
+SAME(dat2_provider_attr, DAT_PROVIDER_ATTR, rdma_read_lmr_rmr_context_exposure)
+SAME(dat2_provider_attr, DAT_PROVIDER_ATTR, rmr_scope_supported)
+SAME(dat2_provider_attr, DAT_PROVIDER_ATTR, ha_loadbalancing)
+SAME(dat2_provider_attr, DAT_PROVIDER_ATTR, num_provider_specific_attr)
+SAME(dat2_provider_attr, DAT_PROVIDER_ATTR, provider_specific_attr)
+VALUE(DAT2_RMR_SCOPE_EP, DAT_RMR_SCOPE_EP)
+VALUE(DAT2_RMR_SCOPE_PZ, DAT_RMR_SCOPE_PZ)
+VALUE(DAT2_RMR_SCOPE_ANY, DAT_RMR_SCOPE_ANY)
+VALUE(DAT2_VA_TYPE_VA, DAT_VA_TYPE_VA)
+VALUE(DAT2_VA_TYPE_ZB, DAT_VA_TYPE_ZB)
+
+SIZE(struct dat2_ep_attr, DAT_EP_ATTR)
+SAME(dat2_ep_attr, DAT_EP_ATTR, max_rdma_size)
+SAME(dat2_ep_attr, DAT_EP_ATTR, request_completion_flags)
+SAME(dat2_ep_attr, DAT_EP_ATTR, max_request_iov)
+SAME(dat2_ep_attr, DAT_EP_ATTR, max_rdma_read_out)
+SAME(dat2_ep_attr, DAT_EP_ATTR, srq_soft_hw)
+SAME(dat2_ep_attr, DAT_EP_ATTR, max_rdma_write_iov)
+SAME(dat2_ep_attr, DAT_EP_ATTR, ep_transport_specific)
+SAME(dat2_ep_attr, DAT_EP_ATTR, ep_provider_specific)
+VALUE(DAT2_SERVICE_TYPE_UD, DAT_IB_SERVICE_TYPE_UD)
+SIZE(struct dat2_ep_param, DAT_EP_PARAM)
+SAME(dat2_ep_param, DAT_EP_PARAM, comm)
+SAME(dat2_ep_param, DAT_EP_PARAM, local_port_qual)
+SAME(dat2_ep_param, DAT_EP_PARAM, remote_port_qual)
+SAME(dat2_ep_param, DAT_EP_PARAM, srq_handle)
+SAME(dat2_ep_param, DAT_EP_PARAM, ep_attr)
+VALUE(DAT2_EP_FIELD_COMM, DAT_EP_FIELD_COMM)
+VALUE(DAT2_EP_FIELD_ALL, DAT_EP_FIELD_ALL)
+VALUE(DAT2_EP_FIELD_MOVED, DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
+				   DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR |
+				   DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_PZ_HANDLE |
+				   DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+				   DAT_EP_FIELD_CONNECT_EVD_HANDLE | DAT_EP_FIELD_SRQ_HANDLE)
+
+SIZE(struct dat2_lmr_param, DAT_LMR_PARAM)
+SAME(dat2_lmr_param, DAT_LMR_PARAM, mem_priv)
+SAME(dat2_lmr_param, DAT_LMR_PARAM, va_type)
+SAME(dat2_lmr_param, DAT_LMR_PARAM, lmr_context)
+SAME(dat2_lmr_param, DAT_LMR_PARAM, rmr_context)
+SAME(dat2_lmr_param, DAT_LMR_PARAM, registered_address)
+VALUE(DAT2_LMR_FIELD_ALL, DAT_LMR_FIELD_ALL)
+VALUE(DAT2_MEM_PRIV_REMOTE_ATOMIC, DAT_IB_MEM_PRIV_REMOTE_ATOMIC)
+SIZE(struct dat2_rmr_param, DAT_RMR_PARAM)
+SAME(dat2_rmr_param, DAT_RMR_PARAM, lmr_triplet)
+SAME(dat2_rmr_param, DAT_RMR_PARAM, mem_priv)
+SAME(dat2_rmr_param, DAT_RMR_PARAM, rmr_context)
+SAME(dat2_rmr_param, DAT_RMR_PARAM, rmr_scope)
+SAME(dat2_rmr_param, DAT_RMR_PARAM, va_type)
+VALUE(DAT2_RMR_FIELD_ALL, DAT_RMR_FIELD_ALL)
+
+SIZE(struct dat2_cno_param, DAT_CNO_PARAM)
+SAME(dat2_cno_param, DAT_CNO_PARAM, proxy_type)
+SAME(dat2_cno_param, DAT_CNO_PARAM, proxy)
+VALUE(DAT2_CNO_FIELD_MOST, DAT_CNO_FIELD_ALL | DAT_CNO_FIELD_PROXY)
+VALUE(DAT2_PROXY_TYPE_NONE, DAT_PROXY_TYPE_NONE)
+VALUE(DAT2_PROXY_TYPE_AGENT, DAT_PROXY_TYPE_AGENT)
+VALUE(DAT2_SRQ_STATE_ERROR, DAT_SRQ_STATE_ERROR)
+VALUE(DAT2_SRQ_STATE_OPERATIONAL, DAT_SRQ_STATE_OPERATIONAL)
+VALUE(DAT2_EVD_EXTENSION_BASE, DAT_EVD_EXTENSION_BASE)
+VALUE(DAT2_CONNECT_MULTIPATH_REQUESTED, DAT_CONNECT_MULTIPATH_REQUESTED_FLAG)
+VALUE(DAT2_CONNECT_MULTIPATH_REQUIRED, DAT_CONNECT_MULTIPATH_REQUIRED_FLAG)
+VALUE(DAT2_NOT_IMPLEMENTED, DAT_NOT_IMPLEMENTED)
+VALUE(DAT2_IB_FETCH_AND_ADD_OP, DAT_IB_FETCH_AND_ADD_OP)
+VALUE(DAT2_IB_CMP_AND_SWAP_OP, DAT_IB_CMP_AND_SWAP_OP)
+VALUE(DAT2_IB_RDMA_WRITE_IMMED_OP, DAT_IB_RDMA_WRITE_IMMED_OP)

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What differs between DAT 2.0 and 1.2 in attributes, completions and rejections. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <dat2/dat_ib_extensions.h>
+
+#include "conn_util.h"
+#include "dto_util.h"
+
+#undef dat_cr_reject
+
+static DAT_DTO_COMPLETION_EVENT_DATA completion(DAT_EVD_HANDLE evd, unsigned int number,
+						DAT_EVENT *event_out)
+{
+	memset(event_out, 0x5a, sizeof(*event_out));
+	*event_out = dt_event(evd);
+	assert_int_equal(event_out->event_number, number);
+	return event_out->event_data.dto_completion_event_data;
+}
+
+static const DAT_IB_EXTENSION_EVENT_DATA *extension(const DAT_EVENT *event)
+{
+	return (const DAT_IB_EXTENSION_EVENT_DATA *)event->event_extension_data;
+}
+
+/* D2-IA-08 D2-IA-09 D2-IA-14 D2-IA-05 D2-ATTR-04 */
+static void ia_query__fields_of_2__filled(void **state)
+{
+	struct rig *rig = *state;
+	const DAT_PROVIDER_ATTR *provider = &rig->ia.provider;
+	bool has_read = false;
+
+	assert_int_equal(rig->ia.attr.extension_supported, DAT_EXTENSION_IB);
+	assert_int_equal(rig->ia.attr.extension_version, 209);
+	assert_int_equal(rig->ia.attr.max_lmr_block_size, 0xffffffff);
+	assert_int_equal(provider->dapl_version_major, 2);
+	assert_int_equal(provider->dapl_version_minor, 0);
+	assert_int_equal(provider->ha_supported, DAT_FALSE);
+	for (DAT_COUNT i = 0; i < provider->num_provider_specific_attr; i++)
+		if (!strcmp(provider->provider_specific_attr[i].name, "DAT_IB_RDMA_READ"))
+			has_read = !strcmp(provider->provider_specific_attr[i].value, "TRUE");
+	assert_true(has_read);
+}
+
+/* D2-DTO-07 D2-DTO-10 D2-DTO-13 */
+static void completions__each_kind__tell_the_operation(void **state)
+{
+	struct rig *rig = *state;
+	DAT_DTO_COMPLETION_EVENT_DATA data;
+	DAT_EVENT event;
+
+	rig_link(rig);
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 8), 9);
+	post_send(&rig->a, dt_seg(&rig->x, 0, 8), 1, 0);
+	data = completion(rig->a.request, DAT_DTO_COMPLETION_EVENT, &event);
+	assert_int_equal(data.operation, DAT_DTO_SEND);
+	data = completion(rig->b.recv, DAT_DTO_COMPLETION_EVENT, &event);
+	assert_int_equal(data.operation, DAT_DTO_RECEIVE);
+	assert_int_equal(data.rmr_context, 0);
+	post_write(&rig->a, dt_seg(&rig->x, 0, 8), dt_rseg(&rig->y, 0, 8), 2, 0);
+	data = completion(rig->a.request, DAT_DTO_COMPLETION_EVENT, &event);
+	assert_int_equal(data.operation, DAT_DTO_RDMA_WRITE);
+	post_read(&rig->a, dt_seg(&rig->x, 0, 8), dt_rseg(&rig->y, 0, 8), 3, 0);
+	data = completion(rig->a.request, DAT_DTO_COMPLETION_EVENT, &event);
+	assert_int_equal(data.operation, DAT_DTO_RDMA_READ);
+	assert_int_equal(data.transfered_length, 8);
+}
+
+/* D2-DTO-09 */
+static void completions__flushed__tell_the_operation(void **state)
+{
+	struct rig *rig = *state;
+	DAT_DTO_COMPLETION_EVENT_DATA data;
+	DAT_EVENT event;
+
+	rig_link(rig);
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 8), 9);
+	dt_ok(dat_ep_disconnect(rig->a.ep, DAT_CLOSE_ABRUPT_FLAG));
+	data = completion(rig->b.recv, DAT_DTO_COMPLETION_EVENT, &event);
+	assert_int_equal(data.status, DAT_DTO_ERR_FLUSHED);
+	assert_int_equal(data.operation, DAT_DTO_RECEIVE);
+}
+
+/* D2-DTO-05 */
+static void post__more_than_32_bits__refused(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET segs[2] = {dt_seg(&rig->x, 0, 8), dt_seg(&rig->x, 0, 8)};
+	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 8);
+
+	rig_link(rig);
+	segs[0].segment_length = segs[1].segment_length = 3u << 30;
+	dt_fails_with(dat_ep_post_send(rig->a.ep, 2, segs, dt_cookie(1), 0), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	dt_fails(dat_ep_post_rdma_write(rig->a.ep, 2, segs, dt_cookie(1), &remote, 0),
+		 DAT_LENGTH_ERROR);
+}
+
+/* D2-IMM-01 D2-IMM-03 D2-IMM-04 D2-IMM-05 D2-IMM-06 D2-IMM-07 D2-IMM-08 */
+static void write_immediate__several_sizes__value_behind_the_bytes(void **state)
+{
+	struct rig *rig = *state;
+	static const size_t sizes[] = {0, 8, 4096, 60000};
+	DAT_DTO_COMPLETION_EVENT_DATA data;
+	DAT_EVENT event;
+
+	rig_link(rig);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, sizes[i]);
+		DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, sizes[i]);
+		const DAT_UINT32 value = 0x11223344u * (DAT_UINT32)i;
+
+		memset(rig->y.p, RIG_FILL, RIG_LEN);
+		dt_ok(dat_ep_post_recv(rig->b.ep, 0, NULL, dt_cookie(7), 0));
+		dt_ok(dat_ib_post_rdma_write_immed(rig->a.ep, 1, &seg, dt_cookie(5), &remote, value,
+						   0));
+		data = completion(rig->b.recv, DAT_IB_DTO_EVENT, &event);
+		assert_memory_equal(rig->y.p, rig->x.p, sizes[i]);
+		assert_int_equal(data.user_cookie.as_64, 7);
+		assert_int_equal(data.operation, DAT_IB_DTO_RECV_IMMED);
+		assert_int_equal(data.transfered_length, sizes[i]);
+		assert_int_equal(extension(&event)->type, DAT_IB_RDMA_WRITE_IMMED_DATA);
+		assert_int_equal(extension(&event)->status, DAT_OP_SUCCESS);
+		assert_int_equal(extension(&event)->val.immed.data, value);
+		data = completion(rig->a.request, DAT_IB_DTO_EVENT, &event);
+		assert_int_equal(data.user_cookie.as_64, 5);
+		assert_int_equal(data.operation, DAT_IB_DTO_RDMA_WRITE_IMMED);
+		assert_int_equal(data.transfered_length, sizes[i]);
+		assert_int_equal(extension(&event)->type, DAT_IB_RDMA_WRITE_IMMED);
+	}
+}
+
+/* D2-IMM-13 D2-EXT-12 D2-EXT-13 */
+static void write_immediate__bad_context__remote_access(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
+	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 8);
+	DAT_DTO_COMPLETION_EVENT_DATA data;
+	DAT_EVENT event;
+
+	rig_link(rig);
+	remote.rmr_context ^= 0x40000000;
+	dt_ok(dat_ib_post_rdma_write_immed(rig->a.ep, 1, &seg, dt_cookie(5), &remote, 1, 0));
+	data = completion(rig->a.request, DAT_IB_DTO_EVENT, &event);
+	assert_int_equal(data.status, DAT_DTO_ERR_REMOTE_ACCESS);
+	assert_int_equal(extension(&event)->status, DAT_IB_OP_ERR);
+	assert_int_equal(extension(&event)->type, DAT_IB_RDMA_WRITE_IMMED);
+}
+
+/* A word of b that peers may use by atomic operations, and no others. */
+static void atomic_word(struct rig *rig, struct dt_buf *buf)
+{
+	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, 4096,
+		      (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_LOCAL_WRITE_FLAG |
+					   (int)DAT_IB_MEM_PRIV_REMOTE_ATOMIC),
+		      buf);
+}
+
+/* D2-ATOM-01 D2-ATOM-02 D2-ATOM-03 D2-ATOM-05 D2-ATOM-11 */
+static void atomics__add_and_swap__value_before_comes_back(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 16);
+	volatile uint64_t *target = (uint64_t *)(void *)rig->y.p;
+	uint64_t *local = (uint64_t *)(void *)rig->x.p;
+	DAT_DTO_COMPLETION_EVENT_DATA data;
+	DAT_RMR_TRIPLET remote;
+	struct dt_buf word;
+	DAT_EVENT event;
+
+	atomic_word(rig, &word);
+	rig_link(rig);
+	remote = dt_rseg(&word, 0, 8);
+	*target = UINT64_MAX;
+	local[1] = 77;
+	dt_ok(dat_ib_post_fetch_and_add(rig->a.ep, 3, &seg, dt_cookie(1), &remote, 0));
+	data = completion(rig->a.request, DAT_IB_DTO_EVENT, &event);
+	assert_int_equal(data.status, DAT_DTO_SUCCESS);
+	assert_int_equal(data.operation, DAT_IB_DTO_FETCH_ADD);
+	assert_int_equal(data.transfered_length, 8);
+	assert_int_equal(extension(&event)->type, DAT_IB_FETCH_AND_ADD);
+	assert_int_equal(local[0], UINT64_MAX);
+	assert_int_equal(local[1], 77);
+	assert_int_equal(*target, 2);
+	for (uint64_t compare = 1; compare <= 2; compare++) {
+		dt_ok(dat_ib_post_cmp_and_swap(rig->a.ep, compare, 100, &seg, dt_cookie(2), &remote,
+					       0));
+		data = completion(rig->a.request, DAT_IB_DTO_EVENT, &event);
+		assert_int_equal(data.operation, DAT_IB_DTO_CMP_SWAP);
+		assert_int_equal(local[0], 2);
+		assert_int_equal(*target, compare == 2 ? 100 : 2);
+	}
+	dt_ok(dat_lmr_free(word.lmr));
+}
+
+/* D2-ATOM-05 D2-ATOM-06 D2-ATOM-07 D2-ATOM-09 */
+static void atomics__bad_arguments__refused(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
+	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 4, 8);
+	DAT_EP_HANDLE ep = rig->a.ep;
+
+	rig_link(rig);
+	dt_fails_with(dat_ib_post_fetch_and_add(ep, 1, &seg, dt_cookie(1), &remote, 0),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	dt_fails_with(dat_ib_post_cmp_and_swap(ep, 1, 2, &seg, dt_cookie(1), &remote, 0),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	dt_fails_with(dat_ib_post_fetch_and_add(ep, 1, NULL, dt_cookie(1), &remote, 0),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_fails_with(dat_ib_post_cmp_and_swap(ep, 1, 2, &seg, dt_cookie(1), NULL, 0),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	remote = dt_rseg(&rig->y, 0, 4);
+	dt_fails(dat_ib_post_fetch_and_add(ep, 1, &seg, dt_cookie(1), &remote, 0),
+		 DAT_LENGTH_ERROR);
+}
+
+/* D2-ATOM-11: remote read and write are not enough */
+static void atomics__without_the_privilege__remote_access(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
+	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 8);
+	DAT_DTO_COMPLETION_EVENT_DATA data;
+	DAT_EVENT event;
+
+	rig_link(rig);
+	dt_ok(dat_ib_post_fetch_and_add(rig->a.ep, 3, &seg, dt_cookie(1), &remote, 0));
+	data = completion(rig->a.request, DAT_IB_DTO_EVENT, &event);
+	assert_int_equal(data.status, DAT_DTO_ERR_REMOTE_ACCESS);
+	dt_check_bytes(rig->y.p, 8, RIG_FILL);
+}
+
+/* D2-ATOM-13: more than the depth, in order; D2-ATOM-15: behind a Write */
+static void atomics__many_behind_a_write__all_in_order(void **state)
+{
+	struct rig *rig = *state;
+	DAT_RMR_TRIPLET remote;
+	struct dt_buf word, writable;
+	DAT_EVENT event;
+
+	rig->attr_a.max_rdma_read_out = 1;
+	atomic_word(rig, &word);
+	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, 4096, DAT_MEM_PRIV_ALL_FLAG, &writable);
+	rig_link(rig);
+	remote = dt_rseg(&word, 0, 8);
+	*(uint64_t *)(void *)rig->x.p = 1000;
+	post_write(&rig->a, dt_seg(&rig->x, 0, 8), dt_rseg(&writable, 0, 8), 1, 0);
+	for (uint64_t i = 0; i < 8; i++) {
+		DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 8 + 8 * i, 8);
+
+		dt_ok(dat_ib_post_fetch_and_add(rig->a.ep, 1, &seg, dt_cookie(i), &remote, 0));
+	}
+	expect_sent(&rig->a, 1, 8);
+	for (uint64_t i = 0; i < 8; i++) {
+		completion(rig->a.request, DAT_IB_DTO_EVENT, &event);
+		assert_int_equal(((uint64_t *)(void *)rig->x.p)[1 + i], 1000 + i);
+	}
+	dt_ok(dat_lmr_free(word.lmr));
+	dt_ok(dat_lmr_free(writable.lmr));
+}
+
+#define ADDERS 8u
+#define ADDS 200u
+
+static void *add_locally(void *word)
+{
+	for (unsigned int i = 0; i < ADDS; i++)
+		__atomic_fetch_add((uint64_t *)word, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* D2-ATOM-17 D2-ATOM-18 D2-ATOM-21 */
+static void atomics__eight_endpoints_and_a_thread__sum_is_exact(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_ep from[ADDERS], to[ADDERS];
+	struct dt_buf word;
+	pthread_t thread;
+	DAT_EVENT event;
+
+	atomic_word(rig, &word);
+	*(uint64_t *)(void *)rig->y.p = 0;
+	for (unsigned int i = 0; i < ADDERS; i++) {
+		dt_ep_create(&rig->ia, rig->ia.pz, NULL, &from[i]);
+		dt_ep_create(&rig->ia, rig->ia.pz, NULL, &to[i]);
+		dt_ep_link(&rig->ia, &from[i], &to[i]);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, add_locally, rig->y.p), 0);
+	for (unsigned int n = 0; n < ADDS; n++) {
+		for (unsigned int i = 0; i < ADDERS; i++) {
+			DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 8 * (size_t)i, 8);
+			DAT_RMR_TRIPLET remote = dt_rseg(&word, 0, 8);
+
+			dt_ok(dat_ib_post_fetch_and_add(from[i].ep, 1, &seg, dt_cookie(n), &remote,
+							0));
+		}
+		for (unsigned int i = 0; i < ADDERS; i++)
+			assert_int_equal(
+				completion(from[i].request, DAT_IB_DTO_EVENT, &event).status,
+				DAT_DTO_SUCCESS);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(*(uint64_t *)(void *)rig->y.p, (ADDERS + 1) * ADDS);
+	for (unsigned int i = 0; i < ADDERS; i++) {
+		dt_ok(dat_ep_disconnect(from[i].ep, DAT_CLOSE_ABRUPT_FLAG));
+		dt_ep_free(&from[i]);
+		dt_ep_free(&to[i]);
+	}
+	dt_ok(dat_lmr_free(word.lmr));
+}
+
+/* D2-EXT-03 D2-EXT-04 D2-EXT-05 D2-COLL-02 */
+static void extension_op__unknown_or_bad_handle__refused(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
+	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 8);
+
+	assert_int_equal(dat_extension_op(rig->ia.pz, 999), 0xbfff0000);
+	assert_int_equal(dat_extension_op(rig->ia.pz, DAT_IB_COLLECTIVE_BARRIER_OP), 0xbfff0000);
+	dt_fails_with(dat_extension_op(NULL, DAT_IB_FETCH_AND_ADD_OP), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	dt_fails_with(dat_ib_post_fetch_and_add(rig->ia.pz, 1, &seg, dt_cookie(1), &remote, 0),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+}
+
+/* D2-CR-01 D2-CR-02 D2-CR-04 D2-CR-06 */
+static void cr_reject__with_data__they_reach_the_active_side(void **state)
+{
+	static const DAT_COUNT sizes[] = {0, 1, 48, 64};
+	struct conn_fixture *f = *state;
+	char data[64];
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (char)i;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		const DAT_CONNECTION_EVENT_DATA *found;
+		DAT_CR_HANDLE cr;
+		DAT_EVENT event;
+
+		dt_connect(&f->ia, f->a.ep, f->listener.qual);
+		cr = dt_request(&f->listener);
+		dt_ok(dat_cr_reject(cr, sizes[i], sizes[i] ? data : NULL));
+		event = dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
+		found = &event.event_data.connect_event_data;
+		assert_int_equal(found->private_data_size, sizes[i]);
+		if (sizes[i])
+			assert_memory_equal(found->private_data, data, (size_t)sizes[i]);
+		dt_ok(dat_ep_reset(f->a.ep));
+	}
+}
+
+/* D2-CR-03 */
+static void cr_reject__bad_size_or_pointer__invalid_parameter(void **state)
+{
+	struct conn_fixture *f = *state;
+	DAT_CR_HANDLE cr;
+
+	dt_connect(&f->ia, f->a.ep, f->listener.qual);
+	cr = dt_request(&f->listener);
+	dt_fails_with(dat_cr_reject(cr, -1, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_cr_reject(cr, f->ia.provider.max_private_data_size + 1, &cr),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_cr_reject(cr, 1, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_ok(dat_cr_reject(cr, 0, NULL));
+	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
+}
+
+/* D2-EP-03 D2-EP-04 */
+static void ep_modify__communicator__own_or_zeros(void **state)
+{
+	struct conn_fixture *f = *state;
+	DAT_EP_PARAM param;
+
+	dt_ok(dat_ep_query(f->a.ep, DAT_EP_FIELD_ALL, &param));
+	assert_int_equal(param.comm.type, SOCK_STREAM);
+	assert_int_equal(param.comm.protocol, IPPROTO_TCP);
+	dt_ok(dat_ep_modify(f->a.ep, DAT_EP_FIELD_COMM, &param));
+	param.comm.protocol++;
+	dt_fails(dat_ep_modify(f->a.ep, DAT_EP_FIELD_COMM, &param), DAT_COMM_NOT_SUPPORTED);
+	memset(&param.comm, 0, sizeof(param.comm));
+	dt_ok(dat_ep_modify(f->a.ep, DAT_EP_FIELD_COMM, &param));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		rig_test(ia_query__fields_of_2__filled),
+		rig_test(completions__each_kind__tell_the_operation),
+		rig_test(completions__flushed__tell_the_operation),
+		rig_test(post__more_than_32_bits__refused),
+		rig_test(write_immediate__several_sizes__value_behind_the_bytes),
+		rig_test(write_immediate__bad_context__remote_access),
+		rig_test(atomics__add_and_swap__value_before_comes_back),
+		rig_test(atomics__bad_arguments__refused),
+		rig_test(atomics__without_the_privilege__remote_access),
+		rig_test(atomics__many_behind_a_write__all_in_order),
+		rig_test(atomics__eight_endpoints_and_a_thread__sum_is_exact),
+		rig_test(extension_op__unknown_or_bad_handle__refused),
+		conn_test(cr_reject__with_data__they_reach_the_active_side),
+		conn_test(cr_reject__bad_size_or_pointer__invalid_parameter),
+		conn_test(ep_modify__communicator__own_or_zeros),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
