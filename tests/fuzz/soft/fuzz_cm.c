@@ -49,12 +49,12 @@ static bool try_accept(const uint8_t *data, size_t size)
 static bool try_reject(const uint8_t *data, size_t size)
 {
 	unsigned reason = cm_get_reject(data, size);
-	uint8_t built[CM_REJECT_SIZE];
+	uint8_t built[CM_REJECT_MAX];
 
 	if (!reason)
 		return false;
-	assert(cm_put_reject((enum cm_reason)reason, built) <= size);
-	assert(!memcmp(built, data, CM_REJECT_SIZE - 1));
+	assert(cm_put_reject((enum cm_reason)reason, NULL, 0, built) <= size);
+	assert(!memcmp(built, data, CM_REJECT_HEAD - 1));
 	return true;
 }
 

@@ -11,9 +11,8 @@
 
 #include "peer_input.h"
 #include "soft/key.h"
-#include "soft/shm/ring.h"
-#include "soft/shm/segment.h"
-#include "soft/shm/state.h"
+#include "soft/shm/bytes/ring.h"
+#include "soft/shm/bytes/segment.h"
 
 #define STORES_MAX 32u
 #define LAPS 2u /* of the stores before the actions begin */
@@ -99,7 +98,7 @@ static struct soft_key_entry *peer_key(const struct lab *lab)
 /* A place in memory that the peer can write, in words, and a hint of what is read there. */
 static uint8_t *choose_place(struct lab *lab, struct peer_input *in, uint32_t *likely)
 {
-	struct shm_segment *segment = lab->conn->segment;
+	struct shm_segment *segment = lab->segment;
 	uint8_t kind = peer_byte(in) % 8;
 	uint32_t at = peer_byte(in);
 
@@ -110,14 +109,16 @@ static uint8_t *choose_place(struct lab *lab, struct peer_input *in, uint32_t *l
 	case 1:
 	case 2: /* the header of an entry that we read next, or its payload */
 		*likely = SHM_STAMP(at / 16 * SHM_ENTRY_ALIGN);
-		return lab->peer_requests + at * 4;
+		return segment->request[SHM_ACTIVE] + at * 4;
 	case 3:
 		*likely = SHM_STAMP(at / 16 * SHM_ENTRY_ALIGN);
-		return lab->peer_responses + at * 4;
+		return segment->response[SHM_ACTIVE] + at * 4;
 	case 4: /* our own entries */
 		return segment->request[SHM_PASSIVE] + at * 4;
-	case 5:
-		return lab->peer_pool ? lab->peer_pool + at * 4 : lab->peer_memory;
+	case 5: /* the rings that those before grow into */
+		*likely = SHM_STAMP(at / 16 * SHM_ENTRY_ALIGN);
+		return at & 1 ? segment->request[SHM_ACTIVE] + SHM_REQUEST_RING + at * 4
+			      : segment->response[SHM_ACTIVE] + SHM_RESPONSE_RING + at * 4;
 	case 6: /* not its range: in the lab the memory around it is our own */
 		*likely = lab->peer_rkey;
 		return (uint8_t *)peer_key(lab) + at % 3 * 4;
@@ -149,15 +150,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t path = peer_byte(&in);
 	struct lab *lab = peer_open_lab(path);
 	struct soft_key_entry *entry = peer_key(lab);
-	struct shm_conn *conn = lab->conn;
 	const uint32_t rights = entry->rights, zone = entry->pz;
 
-	shm_conn_get(conn); /* keeps its segment mapped */
 	choose_stores(lab, &in);
 	start_writer();
 	peer_run(lab, &in, path);
 	stop_writer();
-	shm_conn_put(conn);
 	atomic_store(&entry->key, lab->peer_rkey);
 	entry->rights = rights;
 	entry->pz = zone;

@@ -4,7 +4,7 @@
  * CRC, the state in which the bytes arrive, and what is posted. Then come pieces: a byte that says
  * how to send it, a length of two bytes, and the bytes. A piece is sent as it is or as a ULPDU, in
  * an FPDU with a good CRC, with the STag of the region and an offset in it or a little outside, or
- * with the MSN that is expected. A Read Response may be the one that the library waits for. A piece
+ * with the MSN that is expected. A peer of ours takes what RFC 7306 has. A Read Response may be the one that the library waits for. A piece
  * may also tell counts, be large, arrive in two parts, so that the second is read straight into its
  * target, or go on where the one before it ended. Whatever comes: no byte outside of the region
  * changes, all that was posted completes, and the connection ends when the peer ends it.
@@ -15,7 +15,8 @@
 
 #include "../../unit/soft_iwarp/flow_stage.h"
 
-#include "soft/iwarp/transfer/fast.h"
+#include "core/ep/dto.h"
+#include "soft/iwarp/connect/ep.h"
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/transfer/tx.h"
 
@@ -34,7 +35,7 @@ enum choice {
 enum piece {
 	FPDU = 1,
 	GOOD_KEY = 2,
-	GOOD_MSN = 4, /* and a thread of the consumer polls */
+	GOOD_MSN = 4, /* a thread of the consumer polls, too */
 	READ_THERE = 8,
 	POST = 16,  /* a Receive is posted before it */
 	PARTS = 32, /* an FPDU in two parts; else the length is that of no bytes, but counts */
@@ -79,6 +80,16 @@ static void connect_as(unsigned choice)
 	}
 }
 
+/* An atomic operation, which a peer of ours takes. */
+static void post_add(void)
+{
+	DAT_LMR_TRIPLET segment = segment_at(200000, 8);
+	DAT_RMR_TRIPLET remote = {.rmr_context = 7, .segment_length = 8};
+
+	ok(core_ep_post_fetch_add(flow.ep, 1, &segment, (DAT_DTO_COOKIE){.as_64 = 0}, &remote, 0));
+	posted++;
+}
+
 static void post_some(unsigned choice)
 {
 	bool is_accepted = state_of(flow.ep) != DAT_EP_STATE_CONNECTED;
@@ -95,6 +106,8 @@ static void post_some(unsigned choice)
 			post_write_at(0, i * 12000, 7, 0, 0);
 		posted += !!(choice & READS) + !!(choice & SENDS);
 	}
+	if (!is_accepted && (choice & READS) && (choice & OWN_PEER) && !(choice & CALLING))
+		post_add();
 	if ((choice & DRAINING) && !is_accepted)
 		ok(core_ep_disconnect(flow.ep, DAT_CLOSE_GRACEFUL_FLAG));
 }
@@ -111,13 +124,17 @@ static void correct(uint8_t *ulpdu, size_t size, unsigned how)
 		be_put64(ulpdu + 6, base + be_get64(ulpdu + 6) % near);
 	}
 	if ((how & GOOD_MSN) && !is_tagged && size >= IW_UNTAGGED_HEAD) {
-		uint32_t queue = be_get32(ulpdu + 6) % 3;
+		uint32_t queue = be_get32(ulpdu + 6) % IW_QUEUES;
 
 		be_put32(ulpdu + 6, queue);
 		be_put32(ulpdu + 10, flow.msn[queue]);
 		flow.msn[queue] += ulpdu[0] >> 6 & 1;
 	}
-	if ((how & READ_THERE) && !is_tagged && size >= IW_UNTAGGED_HEAD + IW_READ_REQUEST_SIZE) {
+	if ((how & READ_THERE) && size == IW_UNTAGGED_HEAD + IW_ATOMIC_REQUEST_SIZE) {
+		be_put32(ulpdu + 18 + 8, flow.rkey);
+		be_put64(ulpdu + 18 + 12, base + be_get64(ulpdu + 18 + 12) % near);
+	} else if ((how & READ_THERE) && !is_tagged &&
+		   size >= IW_UNTAGGED_HEAD + IW_READ_REQUEST_SIZE) {
 		be_put32(ulpdu + 18 + 12, be_get32(ulpdu + 18 + 12) % near);
 		be_put32(ulpdu + 18 + 16, flow.rkey);
 		be_put64(ulpdu + 18 + 20, base + be_get64(ulpdu + 18 + 20) % near);
@@ -227,14 +244,14 @@ static const struct fpdu *next_fpdu(const uint8_t *bytes, size_t size, unsigned 
 	return &fpdu;
 }
 
-/* A thread of the consumer takes what has come, as in engine/poll.c. EP locked. */
+/* A thread of the consumer takes what has come, as in engine/service.c. EP locked. */
 static void poll_locked(struct core_ep *ep)
 {
 	struct iw_conn *conn = iw_conn_of(ep);
 	int handled = 0;
 
 	if (conn && iw_conn_state(conn) == IW_ESTABLISHED && !iw_poll_fast(conn, ep, &handled))
-		(void)iw_pass_behind(conn, ep, handled);
+		(void)iw_conn_run(conn, ep, handled);
 }
 
 /* Sends bytes; with `is_polled` a thread of the consumer takes them before the service thread. */
@@ -359,12 +376,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)open_flow_with("hostile", "127.0.0.1 transport=tcp peer_timeout_ms=20");
 	posted = 0;
 	asked.size = asked.left = 0;
+	if (data[0] & OWN_PEER)
+		take_all();
 	connect_as(data[0]);
 	post_some(data[0]);
 	send_all(data + 1, size - 1);
 	end_stream();
 	expect_the_end();
 	end_flow();
+	take_no_more();
 	(void)close_stage(NULL);
 	return 0;
 }

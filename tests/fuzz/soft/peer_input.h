@@ -42,8 +42,8 @@ uint64_t peer_length(struct peer_input *in);
 /*
  * `path` chooses the copy path, whether the service thread takes part, whether small transfers take
  * the fast path, whether memory of the peer can be mapped, whether one EVD gets all completions,
- * whether a thread polls, so that acknowledgements may wait, and whether both sides have, or may
- * get, each other's pool.
+ * whether a thread polls, so that acknowledgements may wait, whether the rings grow when they are
+ * full next, and whether a thread of the peer polls.
  */
 struct lab *peer_open_lab(uint8_t path);
 /* Runs the actions until the input or the connection ends. */
