@@ -147,6 +147,10 @@ int tool_resolve(const char *host, struct sockaddr_storage *address_out)
 
 	if (rc != 0) {
 		tool_complain("%s: %s", host, gai_strerror(rc));
+		if (rc == EAI_NONAME || rc == EAI_AGAIN)
+			tool_complain("this host does not know the name: correct it, or give the "
+				      "address (`getent hosts %s` asks the same)",
+				      host);
 		return -EINVAL;
 	}
 	memset(address_out, 0, sizeof(*address_out));
@@ -195,6 +199,18 @@ uint64_t tool_now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+const char *tool_time_text(char text[TOOL_TIME_TEXT])
+{
+	struct timespec now;
+	struct tm utc;
+	size_t len;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	len = strftime(text, TOOL_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
+	snprintf(text + len, TOOL_TIME_TEXT - len, ".%03ldZ", now.tv_nsec / 1000000);
+	return text;
 }
 
 int tool_bind_to(uint64_t cpu)

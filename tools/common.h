@@ -55,6 +55,10 @@ int tool_parse_number(const char *text, uint64_t *number_out);
 
 uint64_t tool_now_ns(void);
 
+/* "2026-11-24T09:30:00.125Z": the time in UTC. */
+#define TOOL_TIME_TEXT 32u
+const char *tool_time_text(char text[TOOL_TIME_TEXT]);
+
 /* Binds the calling thread, and those that it will create, to one processor: 0, or -1 and errno. */
 int tool_bind_to(uint64_t cpu);
 

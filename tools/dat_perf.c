@@ -12,6 +12,7 @@
 #include "options.h"
 #include "perf_client.h"
 #include "perf_clock.h"
+#include "perf_crowd.h"
 #include "perf_output.h"
 
 const struct perf_test_info perf_tests[PERF_TESTS] = {
@@ -91,8 +92,12 @@ static int perf_run_client(const struct perf_options *options)
 
 	if (options->plot && perf_plot_open(options->plot) != 0)
 		return TOOL_EXIT_FAILED;
+	if (options->samples && perf_samples_open(options->samples) != 0)
+		return TOOL_EXIT_FAILED;
 	result = options->batch ? perf_batch_run(options) : perf_client_run(options);
 	if (options->plot && perf_plot_close() != 0 && result == TOOL_EXIT_OK)
+		result = TOOL_EXIT_FAILED;
+	if (options->samples && perf_samples_close() != 0 && result == TOOL_EXIT_OK)
 		result = TOOL_EXIT_FAILED;
 	return result;
 }
@@ -113,6 +118,8 @@ int main(int argc, char **argv)
 		tool_options_hint();
 		return TOOL_EXIT_USAGE;
 	}
+	if (tool_side_detach(&options.side) != 0)
+		return TOOL_EXIT_FAILED;
 	perf_clock_start();
 	if (tool_is_quiet && !options.side.is_server)
 		tool_drop_output();
@@ -120,6 +127,7 @@ int main(int argc, char **argv)
 	if (options.is_infinite)
 		signal(SIGINT, perf_end);
 	if (options.side.is_server)
-		return perf_server_run(&options);
+		return options.clients > 1 ? perf_crowd_run(&options)
+					   : perf_server_run(&options, NULL);
 	return perf_run_client(&options);
 }

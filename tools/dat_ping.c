@@ -118,5 +118,7 @@ int main(int argc, char **argv)
 	if (tool_is_quiet && !options.side.is_server)
 		tool_drop_output();
 	tool_catch_signals();
+	if (tool_side_detach(&options.side) != 0)
+		return TOOL_EXIT_FAILED;
 	return options.side.is_server ? ping_server_run(&options) : ping_client_run(&options);
 }

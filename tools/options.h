@@ -24,15 +24,33 @@ struct tool_option {
 	const char *words;
 	/* The text of --help; a line break continues it in the same column. */
 	const char *help;
-	/* A line before the option in --help. NULL: none. */
+	/*
+	 * Begins a group of options: "NAME: what they are". --help NAME shows a group, which has to
+	 * fit on a screen. NULL: the option belongs to the group of the one before it.
+	 */
 	const char *heading;
 };
 
-/* --quiet, --version and --help. The last entries of every table. */
-#define TOOL_OPTIONS_COMMON                                                                        \
+/* --quiet and --version. Before the last entry of every table. */
+#define TOOL_OPTIONS_QUIET                                                                         \
 	{.letter = 'q', .name = "quiet", .help = "print errors only"},                             \
-		{.letter = 'V', .name = "version", .help = "the version of this program"},         \
-		{.letter = 'h', .name = "help", .help = "this text"},                              \
+	{                                                                                          \
+		.letter = 'V', .name = "version", .help = "the version of this program"            \
+	}
+
+/* The last entries: of a table without groups, and of one with those. */
+#define TOOL_OPTIONS_COMMON                                                                        \
+	TOOL_OPTIONS_QUIET, {.letter = 'h', .name = "help", .help = "this text"},                  \
+	{                                                                                          \
+		.letter = '\0'                                                                     \
+	}
+#define TOOL_OPTIONS_COMMON_GROUPS(groups)                                                         \
+	TOOL_OPTIONS_QUIET,                                                                        \
+		{.letter = 'h',                                                                    \
+		 .name = "help",                                                                   \
+		 .value = "[GROUP]",                                                               \
+		 .words = groups " all",                                                           \
+		 .help = "the groups of options, one of them, or all"},                            \
 	{                                                                                          \
 		.letter = '\0'                                                                     \
 	}
@@ -50,6 +68,8 @@ struct tool_command {
 	int (*option)(int letter, const char *value, void *context);
 	/* Takes an argument. NULL: there is none. */
 	int (*take)(const char *argument, void *context);
+	/* Takes a program with its arguments, with which the options end. NULL: there is none. */
+	int (*program)(char **argv, void *context);
 };
 
 /* --quiet was given: only errors are printed. */

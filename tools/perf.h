@@ -21,6 +21,7 @@
 #define PERF_ENDPOINTS_LIMIT 4096u
 #define PERF_THREADS_LIMIT 256u
 #define PERF_IDLE_LIMIT 16000u
+#define PERF_SEGMENTS_LIMIT 16u
 #define PERF_MAPPINGS_LIMIT 1000000u
 #define PERF_BYTES_LIMIT (UINT64_C(4) << 30) /* of all buffers of one side */
 
@@ -69,6 +70,12 @@ static inline bool perf_is_fragment(enum perf_test test)
 	return test == PERF_REG || test == PERF_REG_KEPT;
 }
 
+/* Can it receive into any buffer of a shared receive queue? */
+static inline bool perf_test_shares(enum perf_test test)
+{
+	return !perf_is_fragment(test) && test != PERF_POLL_LAT;
+}
+
 /* The parameters of a client that the server needs. */
 struct perf_plan {
 	uint64_t nonce;	   /* identifies the connections of this client */
@@ -78,8 +85,11 @@ struct perf_plan {
 	uint32_t endpoints;
 	uint32_t threads;
 	uint32_t idle;
-	bool is_waiting; /* dat_evd_wait instead of dat_evd_dequeue */
-	bool is_shared;	 /* buffers in a sealed memory file */
+	bool is_waiting;   /* dat_evd_wait instead of dat_evd_dequeue */
+	bool is_shared;	   /* buffers in a sealed memory file */
+	bool is_huge;	   /* private buffers in huge pages */
+	bool is_srq;	   /* a shared receive queue for each thread */
+	uint32_t segments; /* of each transfer and Receive */
 	bool is_checked;
 	bool is_target_polling; /* the target of RDMA polls an EVD */
 	bool is_bidirectional;	/* the bandwidth tests */
@@ -132,12 +142,19 @@ struct perf_worker {
 	uint64_t counted;	   /* without it */
 	uint64_t peer_done;	   /* those of the peer */
 	struct perf_peer *control; /* polled for STOP; NULL: it is not */
-	_Atomic uint64_t limit;	   /* of progress: the peer has stopped there */
+	DAT_SRQ_HANDLE srq;	   /* of all its endpoints, or DAT_HANDLE_NULL */
+	/* with srq: a slot for each of its Receives, and those that no Receive has */
+	struct session_buffer shared;
+	uint32_t *free_slots;
+	uint32_t free_count;
+	struct perf_samples *samples; /* where each time is kept; NULL: nowhere */
+	_Atomic uint64_t limit;	      /* of progress: the peer has stopped there */
 	uint64_t start_ticks;
 	uint64_t end_ticks;
 	/* of perf_spin_check() */
 	uint64_t checked_progress;
 	uint64_t checked_ns;
+	uint64_t looked_ns;
 	struct stats stats;
 	_Alignas(64) _Atomic uint64_t progress; /* complete rounds, or completions */
 };
@@ -148,6 +165,7 @@ struct perf_run {
 	uint64_t count; /* 0: by the clock */
 	uint64_t warm_up;
 	uint64_t duration_ns; /* UINT64_MAX: until perf_is_enough */
+	double rate;	      /* requests per second of all threads; 0: as many as can be */
 	bool is_leader;	      /* the client */
 };
 
@@ -215,6 +233,14 @@ int perf_workers_run(struct perf_peer *peer, const struct perf_run *run);
 /* Server: verifies the memory that one-sided operations have written. */
 void perf_workers_verify(struct perf_peer *peer, const struct perf_run *run);
 
+/* perf_samples.c: every time of a run, in the order of measurement. */
+struct perf_samples {
+	uint64_t *ticks;
+	size_t count;
+	size_t room;
+};
+void perf_samples_grow(struct perf_samples *samples);
+
 /* Set by the user: a run without an end is over. */
 extern volatile sig_atomic_t perf_is_enough;
 
@@ -223,6 +249,8 @@ int perf_latency_run(struct perf_worker *worker, const struct perf_run *run, uin
 int perf_register_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count);
 int perf_bandwidth_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count);
 
-int perf_server_run(const struct perf_options *options);
+struct perf_seat;
+/* Serves one client after another; `seat`: perf_crowd.h. Returns the exit status. */
+int perf_server_run(const struct perf_options *options, struct perf_seat *seat);
 
 #endif

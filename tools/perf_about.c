@@ -7,8 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <dat/opendat.h>
-
 #include "common.h"
 #include "perf_output.h"
 
@@ -86,20 +84,4 @@ void perf_about_print_json(const struct perf_peer *peer)
 	about_provider(peer, text, sizeof(text));
 	printf("\"provider\": ");
 	tool_json_string(stdout, text);
-}
-
-const char *perf_path_text(const struct perf_peer *peer)
-{
-	DAT_OPENDAT_PEER process = {.size = sizeof(process)};
-	DAT_IA_ATTR attr;
-
-	/* devices know nothing of the process at the other end */
-	if (dat_opendat_peer(peer->control, &process) == DAT_SUCCESS)
-		return process.flags & DAT_OPENDAT_PEER_TCP ? "tcp" : "shm";
-	if (dat_ia_query(peer->session.ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL) != DAT_SUCCESS)
-		return "unknown";
-	for (int i = 0; i < attr.num_transport_attr; i++)
-		if (strcmp(attr.transport_attr[i].name, "link") == 0)
-			return "rdma";
-	return "unknown";
 }

@@ -167,12 +167,104 @@ static int bandwidth_lead(struct perf_worker *worker, const struct perf_run *run
 	return rc;
 }
 
+/* --- a given rate --- */
+
+/*
+ * Request number n is due at the start plus n periods, whether those before it are complete or not.
+ * So its time counts from then: a transfer that holds up the next ones is not counted once only.
+ */
+struct bandwidth_pace {
+	struct bandwidth_lead lead;
+	uint64_t start;
+	double period;	 /* ticks */
+	uint64_t posted; /* on all endpoints, which take turns */
+	uint64_t limit;	 /* of them; a multiple of the endpoints */
+};
+
+static inline uint64_t pace_due(const struct bandwidth_pace *pace, uint64_t number)
+{
+	return pace->start + (uint64_t)((double)number * pace->period);
+}
+
+/* Posts all requests that are due and that the window allows. */
+static int pace_post(struct perf_worker *worker, const struct perf_run *run,
+		     struct bandwidth_pace *pace, uint64_t now)
+{
+	int rc = 0;
+
+	while (rc == 0 && pace->posted < pace->limit && pace_due(pace, pace->posted) <= now) {
+		struct perf_endpoint *endpoint =
+			&worker->endpoints[pace->posted % worker->endpoint_count];
+
+		if (endpoint->posted - endpoint->retired >= worker->plan->window)
+			break;
+		rc = bandwidth_post(worker, endpoint, run, true);
+		pace->posted++;
+	}
+	return rc;
+}
+
+/* Takes one completion, if there is one: 1, otherwise 0 or an error. */
+static int pace_take(struct perf_worker *worker, const struct perf_run *run,
+		     struct bandwidth_pace *pace)
+{
+	struct perf_endpoint *endpoint;
+	DAT_EVENT event;
+	uint64_t cookie, number;
+	int rc;
+
+	if (dat_evd_dequeue(worker->session.request_evd, &event) != DAT_SUCCESS)
+		return 0;
+	rc = perf_event_check(&event);
+	if (rc != 0)
+		return rc;
+	cookie = event.event_data.dto_completion_event_data.user_cookie.as_64;
+	endpoint = &worker->endpoints[cookie >> PERF_COOKIE_SHIFT];
+	number = endpoint->retired * worker->endpoint_count + endpoint->index;
+	perf_record(worker, perf_clock_ticks() - pace_due(pace, number));
+	if (worker->plan->is_checked && run->test == PERF_READ_BW)
+		bandwidth_check_reads(worker, endpoint, run->size, endpoint->retired,
+				      cookie & PERF_COOKIE_MASK);
+	endpoint->retired = cookie & PERF_COOKIE_MASK;
+	perf_advance(worker, ++pace->lead.retired);
+	return 1;
+}
+
+static int bandwidth_pace(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
+{
+	uint32_t share = worker->endpoint_count;
+	struct bandwidth_pace pace = {.lead = bandwidth_start(worker, count),
+				      .start = perf_clock_ticks(),
+				      .period = 1e9 * worker->plan->threads / run->rate /
+						perf_clock_period_ns(),
+				      .limit = count == UINT64_MAX ? count : count * share};
+	unsigned spins = 0;
+	int rc = 0;
+
+	while (rc >= 0 && pace.lead.retired < pace.limit) {
+		uint64_t now = perf_clock_ticks();
+
+		/* all endpoints make the same number of transfers */
+		if (pace.limit == UINT64_MAX && perf_is_over(worker, now))
+			pace.limit = (pace.posted + share - 1) / share * share;
+		rc = pace_post(worker, run, &pace, now);
+		if (rc == 0)
+			rc = pace_take(worker, run, &pace);
+		if (rc == 0 && ++spins % PERF_SPINS_PER_CHECK == 0)
+			rc = perf_spin_check(worker);
+		if (rc >= 0 && tool_is_stopped)
+			rc = -EINTR;
+	}
+	worker->done += pace.limit == UINT64_MAX ? 0 : pace.limit / share;
+	return rc < 0 ? rc : 0;
+}
+
 /* Verifies a received message, and posts the Receive again. */
 static inline int bandwidth_receive(struct perf_worker *worker, const struct perf_run *run,
 				    const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
-	struct perf_endpoint *endpoint = &worker->endpoints[data->user_cookie.as_64];
+	struct perf_endpoint *endpoint = perf_received(worker, data);
 	uint64_t slot = endpoint->recv_done % worker->in_slots;
 
 	if (worker->plan->is_checked && (data->transfered_length != run->size ||
@@ -314,6 +406,8 @@ int perf_bandwidth_run(struct perf_worker *worker, const struct perf_run *run, u
 
 	if (is_mutual && run->test == PERF_SEND_BW)
 		return bandwidth_exchange(worker, run, count);
+	if (run->is_leader && run->rate > 0)
+		return bandwidth_pace(worker, run, count);
 	if (run->is_leader || is_mutual)
 		return bandwidth_lead(worker, run, count);
 	return bandwidth_follow(worker, run, count);

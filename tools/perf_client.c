@@ -20,10 +20,9 @@
 /* pause before the measurement: work left from connecting and freeing would count as idle time */
 #define PERF_SETTLE_US 100000u
 
-static int client_connect_control(struct perf_client *client)
+static int client_ask(struct perf_client *client, struct session_private *answer_out)
 {
 	struct perf_peer *peer = &client->peer;
-	struct session_private answer;
 	struct perf_hello hello;
 	DAT_RMR_TRIPLET unused;
 	int rc;
@@ -31,12 +30,38 @@ static int client_connect_control(struct perf_client *client)
 	perf_hello_plan(&hello, &peer->plan);
 	rc = session_connect(&peer->session, peer->control,
 			     (struct sockaddr *)&client->server.address, client->server.qualifier,
-			     &hello, sizeof(hello), &answer);
-	if (rc == 0 && perf_welcome_read(&answer, &unused) != 0) {
+			     &hello, sizeof(hello), answer_out);
+	if (rc == 0 && perf_welcome_read(answer_out, &unused) != 0) {
 		tool_complain("the peer is not a dat_perf server of version %u", PERF_VERSION);
 		return -EPROTO;
 	}
 	return rc;
+}
+
+/* Ends the control connection, and makes an endpoint for another one. */
+static int client_renew_control(struct perf_peer *peer)
+{
+	int rc = session_disconnect(&peer->session, peer->control, true);
+
+	if (rc != 0)
+		return rc;
+	dat_ep_free(peer->control);
+	peer->control = DAT_HANDLE_NULL;
+	session_buffer_destroy(&peer->control_buffer);
+	return perf_control_prepare(peer);
+}
+
+static int client_connect_control(struct perf_client *client)
+{
+	struct session_private answer;
+	DAT_CONN_QUAL qualifier;
+	int rc = client_ask(client, &answer);
+
+	if (rc != 0 || !perf_welcome_is_redirect(&answer, &qualifier))
+		return rc;
+	client->server.qualifier = qualifier;
+	rc = client_renew_control(&client->peer);
+	return rc == 0 ? client_ask(client, &answer) : rc;
 }
 
 static int client_connect_data(struct perf_client *client, uint32_t index)

@@ -5,8 +5,10 @@
 
 #include "perf_output.h"
 
-void perf_csv_head(void)
+void perf_csv_head(const struct perf_options *options)
 {
+	if (options->is_stamped)
+		printf("time,");
 	printf("test,bytes,count,endpoints,threads,idle,window,signal,mode,target,buffer,min_us,"
 	       "avg_us");
 	for (unsigned i = 0; i < PERF_PERCENTILES; i++)
@@ -20,7 +22,10 @@ void perf_csv_result(const struct perf_options *options, const struct perf_resul
 	const struct perf_test_info *info = &perf_tests[result->test];
 	const struct perf_plan *plan = &options->plan;
 	struct perf_times times;
+	char time[TOOL_TIME_TEXT];
 
+	if (options->is_stamped)
+		printf("%s,", tool_time_text(time));
 	printf("%s,%" PRIu64 ",%" PRIu64 ",%u,%u,%u,%u,%u,%s,%s,%s", info->name, result->size,
 	       result->count, plan->endpoints, plan->threads, options->idle, plan->window,
 	       plan->signal, perf_mode_text(plan), perf_target_text(plan), perf_buffer_text(plan));

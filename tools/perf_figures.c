@@ -43,6 +43,11 @@ double perf_result_mb_per_s(const struct perf_result *result)
 	return perf_result_rate(result) * (double)result->size / 1e6;
 }
 
+double perf_result_bandwidth(const struct perf_result *result, const struct perf_unit *unit)
+{
+	return perf_result_rate(result) * (double)result->size / unit->bytes;
+}
+
 const struct perf_percentile *perf_result_doubt(const struct perf_result *result)
 {
 	for (unsigned i = 0; result->stats && i < PERF_PERCENTILES; i++)
@@ -53,7 +58,7 @@ const struct perf_percentile *perf_result_doubt(const struct perf_result *result
 
 bool perf_result_is_few(const struct perf_result *result)
 {
-	if (perf_tests[result->test].kind == PERF_BANDWIDTH)
+	if (perf_tests[result->test].kind == PERF_BANDWIDTH && !result->stats)
 		return result->count < PERF_BANDWIDTH_SAMPLES;
 	return perf_result_doubt(result) != NULL;
 }
@@ -70,6 +75,8 @@ const char *perf_mode_text(const struct perf_plan *plan)
 
 const char *perf_buffer_text(const struct perf_plan *plan)
 {
+	if (plan->is_huge)
+		return "huge";
 	return plan->is_shared ? "shared" : "private";
 }
 

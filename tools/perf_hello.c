@@ -12,7 +12,10 @@ void perf_hello_plan(struct perf_hello *hello_out, const struct perf_plan *plan)
 			 (plan->is_shared ? PERF_FLAG_SHARED : 0u) |
 			 (plan->is_checked ? PERF_FLAG_CHECKED : 0u) |
 			 (plan->is_target_polling ? PERF_FLAG_TARGET_POLLS : 0u) |
-			 (plan->is_bidirectional ? PERF_FLAG_BIDIRECTIONAL : 0u);
+			 (plan->is_bidirectional ? PERF_FLAG_BIDIRECTIONAL : 0u) |
+			 (plan->is_huge ? PERF_FLAG_HUGE : 0u) |
+			 (plan->is_srq ? PERF_FLAG_SRQ : 0u) |
+			 plan->segments << PERF_FLAG_SEGMENTS_SHIFT;
 
 	*hello_out = (struct perf_hello){
 		.magic = htobe32(PERF_MAGIC),
@@ -90,12 +93,15 @@ void perf_plan_read(const struct perf_hello *hello, struct perf_plan *plan_out)
 		.is_checked = hello->plan.flags & PERF_FLAG_CHECKED,
 		.is_target_polling = hello->plan.flags & PERF_FLAG_TARGET_POLLS,
 		.is_bidirectional = hello->plan.flags & PERF_FLAG_BIDIRECTIONAL,
+		.is_huge = hello->plan.flags & PERF_FLAG_HUGE,
+		.is_srq = hello->plan.flags & PERF_FLAG_SRQ,
+		.segments = hello->plan.flags >> PERF_FLAG_SEGMENTS_SHIFT & 0xff,
 	};
 }
 
 bool perf_plan_is_good(const struct perf_plan *plan)
 {
-	uint64_t slots = plan->is_checked ? (uint64_t)3 * plan->window : 2;
+	uint64_t slots = plan->is_checked || plan->is_srq ? (uint64_t)3 * plan->window : 2;
 
 	if (plan->size_max == 0 || plan->size_max > PERF_SIZE_LIMIT)
 		return false;
@@ -108,6 +114,12 @@ bool perf_plan_is_good(const struct perf_plan *plan)
 		return false;
 	/* a bidirectional run polls two queues */
 	if (plan->is_bidirectional && plan->is_waiting)
+		return false;
+	/* messages of all endpoints arrive in the buffers of any of them */
+	if (plan->is_srq && (plan->is_bidirectional || plan->is_checked))
+		return false;
+	if (plan->segments == 0 || plan->segments > PERF_SEGMENTS_LIMIT ||
+	    (plan->is_huge && plan->is_shared))
 		return false;
 	return plan->size_max * slots <= PERF_BYTES_LIMIT / plan->endpoints;
 }
@@ -134,4 +146,22 @@ int perf_welcome_read(const struct session_private *data, DAT_RMR_TRIPLET *remot
 	*remote_out = (DAT_RMR_TRIPLET){.rmr_context = be32toh(wire.rmr_context),
 					.target_address = be64toh(wire.address)};
 	return 0;
+}
+
+void perf_welcome_redirect(struct perf_welcome *welcome_out, DAT_CONN_QUAL qualifier)
+{
+	perf_welcome_make(welcome_out, qualifier, 0);
+	welcome_out->is_redirect = htobe32(1);
+}
+
+bool perf_welcome_is_redirect(const struct session_private *data, DAT_CONN_QUAL *qualifier_out)
+{
+	struct perf_welcome wire;
+	DAT_RMR_TRIPLET unused;
+
+	if (perf_welcome_read(data, &unused) != 0)
+		return false;
+	memcpy(&wire, data->data, sizeof(wire));
+	*qualifier_out = be64toh(wire.address);
+	return be32toh(wire.is_redirect) == 1;
 }

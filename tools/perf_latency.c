@@ -25,7 +25,7 @@ static inline void latency_record(struct perf_worker *worker, struct latency_tim
 {
 	if (timer->begin == timer->end)
 		return;
-	stats_add(&worker->stats, timer->end - timer->begin);
+	perf_record(worker, timer->end - timer->begin);
 	timer->begin = timer->end;
 }
 
@@ -63,6 +63,7 @@ static inline int latency_recv(struct perf_worker *worker, uint64_t size,
 
 	if (rc != 0)
 		return rc;
+	perf_received(worker, &event.event_data.dto_completion_event_data);
 	if (worker->plan->is_checked &&
 	    (event.event_data.dto_completion_event_data.transfered_length != size ||
 	     !perf_pattern_is(endpoint->in +

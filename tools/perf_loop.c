@@ -6,7 +6,7 @@
 
 /* A wait is cut into slices, so that a signal just before it is noticed. */
 #define PERF_SLICE_US 500000u
-/* The same while a message on another queue may end the run. */
+/* A shorter slice while a message on another queue may end the run. */
 #define PERF_FOLLOW_SLICE_US 10000u
 
 volatile sig_atomic_t perf_is_enough;
@@ -36,6 +36,7 @@ int perf_event_is_bad(const DAT_EVENT *event)
 int perf_spin_check(struct perf_worker *worker)
 {
 	uint64_t progress = atomic_load_explicit(&worker->progress, memory_order_relaxed);
+	uint64_t timeout_ns = (uint64_t)worker->session.timeout_ms * 1000000u;
 	uint64_t now = tool_now_ns();
 	DAT_EP_STATE state;
 
@@ -60,11 +61,15 @@ int perf_spin_check(struct perf_worker *worker)
 		if (state != DAT_EP_STATE_CONNECTED)
 			return -ENOTCONN;
 	}
-	if (worker->checked_ns == 0 || progress != worker->checked_progress) {
+	/* a process that did not run for so long, because it or the machine was stopped, has not
+	 * waited in vain */
+	if (worker->checked_ns == 0 || progress != worker->checked_progress ||
+	    now - worker->looked_ns >= timeout_ns) {
 		worker->checked_progress = progress;
 		worker->checked_ns = now;
 	}
-	if (now - worker->checked_ns < (uint64_t)worker->session.timeout_ms * 1000000u)
+	worker->looked_ns = now;
+	if (now - worker->checked_ns < timeout_ns)
 		return 0;
 	tool_complain("no progress for %u ms", worker->session.timeout_ms);
 	return -ETIMEDOUT;

@@ -7,6 +7,8 @@
 #ifndef TOOLS_PERF_LOOP_H
 #define TOOLS_PERF_LOOP_H
 
+#include <errno.h>
+
 #include "common.h"
 #include "perf.h"
 #include "perf_pattern.h"
@@ -105,21 +107,86 @@ static inline int perf_watch(struct perf_worker *worker, const volatile unsigned
 	return 0;
 }
 
+/* Divides bytes into the segments of the plan. Returns their number: 1 if there are too few. */
+static inline DAT_COUNT perf_segments(const struct perf_worker *worker, DAT_LMR_CONTEXT context,
+				      const unsigned char *data, uint64_t size,
+				      DAT_LMR_TRIPLET triplets[PERF_SEGMENTS_LIMIT])
+{
+	uint32_t count = worker->plan->segments;
+	uint64_t part = size;
+
+	if (count > 1)
+		part = size / count;
+	if (part == 0 || count == 1) {
+		triplets[0] = (DAT_LMR_TRIPLET){.lmr_context = context,
+						.virtual_address = (uintptr_t)data,
+						.segment_length = size};
+		return 1;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		triplets[i] = (DAT_LMR_TRIPLET){.lmr_context = context,
+						.virtual_address = (uintptr_t)data + i * part,
+						.segment_length = part};
+	triplets[count - 1].segment_length += size % count;
+	return (DAT_COUNT)count;
+}
+
+/*
+ * A Receive of the shared queue counts for the endpoint that posts it, whichever takes it. Each has
+ * its own slot, since messages of several connections may arrive at the same time.
+ */
+static inline int perf_post_shared(struct perf_worker *worker, struct perf_endpoint *endpoint)
+{
+	DAT_LMR_TRIPLET triplets[PERF_SEGMENTS_LIMIT];
+	DAT_DTO_COOKIE cookie;
+	DAT_COUNT count;
+	DAT_RETURN code;
+	uint64_t slot;
+
+	if (worker->free_count == 0)
+		return -ENOBUFS;
+	slot = worker->free_slots[--worker->free_count];
+	count = perf_segments(worker, worker->shared.lmr_context,
+			      worker->shared.data + slot * worker->slot_len, worker->plan->size_max,
+			      triplets);
+	cookie.as_64 = slot << PERF_COOKIE_SHIFT | endpoint->index;
+	code = dat_srq_post_recv(worker->srq, count, triplets, cookie);
+	if (code != DAT_SUCCESS)
+		return perf_call_failed("dat_srq_post_recv", code);
+	endpoint->recv_posted++;
+	return 0;
+}
+
 static inline int perf_post_recv(struct perf_worker *worker, struct perf_endpoint *endpoint)
 {
 	uint64_t slot = worker->in_slots > 1 ? endpoint->recv_posted % worker->in_slots : 0;
-	DAT_LMR_TRIPLET triplet = {.lmr_context = worker->in.lmr_context,
-				   .virtual_address =
-					   (uintptr_t)(endpoint->in + slot * worker->slot_len),
-				   .segment_length = worker->plan->size_max};
+	DAT_LMR_TRIPLET triplets[PERF_SEGMENTS_LIMIT];
 	DAT_DTO_COOKIE cookie = {.as_64 = endpoint->index};
-	DAT_RETURN code = dat_ep_post_recv(endpoint->handle, 1, &triplet, cookie,
-					   DAT_COMPLETION_DEFAULT_FLAG);
+	DAT_COUNT count;
+	DAT_RETURN code;
 
+	if (worker->srq)
+		return perf_post_shared(worker, endpoint);
+	count = perf_segments(worker, worker->in.lmr_context,
+			      endpoint->in + slot * worker->slot_len, worker->plan->size_max,
+			      triplets);
+	code = dat_ep_post_recv(endpoint->handle, count, triplets, cookie,
+				DAT_COMPLETION_DEFAULT_FLAG);
 	if (code != DAT_SUCCESS)
 		return perf_call_failed("dat_ep_post_recv", code);
 	endpoint->recv_posted++;
 	return 0;
+}
+
+/* The endpoint that has posted a Receive which is complete. Its slot is free again. */
+static inline struct perf_endpoint *perf_received(struct perf_worker *worker,
+						  const DAT_DTO_COMPLETION_EVENT_DATA *data)
+{
+	uint64_t cookie = data->user_cookie.as_64;
+
+	if (worker->srq)
+		worker->free_slots[worker->free_count++] = (uint32_t)(cookie >> PERF_COOKIE_SHIFT);
+	return &worker->endpoints[cookie & PERF_COOKIE_MASK];
 }
 
 /* The local buffer of request `number` of an endpoint. */
@@ -135,10 +202,9 @@ static inline int perf_post_send(struct perf_worker *worker, struct perf_endpoin
 				 unsigned char *data, uint64_t size, uint64_t cookie,
 				 DAT_COMPLETION_FLAGS flags)
 {
-	DAT_LMR_TRIPLET triplet = {.lmr_context = worker->out.lmr_context,
-				   .virtual_address = (uintptr_t)data,
-				   .segment_length = size};
-	DAT_RETURN code = dat_ep_post_send(endpoint->handle, 1, &triplet,
+	DAT_LMR_TRIPLET triplets[PERF_SEGMENTS_LIMIT];
+	DAT_COUNT count = perf_segments(worker, worker->out.lmr_context, data, size, triplets);
+	DAT_RETURN code = dat_ep_post_send(endpoint->handle, count, triplets,
 					   (DAT_DTO_COOKIE){.as_64 = cookie}, flags);
 
 	return code == DAT_SUCCESS ? 0 : perf_call_failed("dat_ep_post_send", code);
@@ -148,16 +214,17 @@ static inline int perf_post_rdma_at(struct perf_worker *worker, struct perf_endp
 				    unsigned char *data, DAT_RMR_TRIPLET remote, bool is_read,
 				    uint64_t cookie, DAT_COMPLETION_FLAGS flags)
 {
-	DAT_LMR_TRIPLET triplet = {.lmr_context = worker->out.lmr_context,
-				   .virtual_address = (uintptr_t)data,
-				   .segment_length = remote.segment_length};
+	DAT_LMR_TRIPLET triplets[PERF_SEGMENTS_LIMIT];
+	DAT_COUNT count = perf_segments(worker, worker->out.lmr_context, data,
+					remote.segment_length, triplets);
 	DAT_DTO_COOKIE number = {.as_64 = cookie};
 	DAT_RETURN code;
 
 	if (is_read)
-		code = dat_ep_post_rdma_read(endpoint->handle, 1, &triplet, number, &remote, flags);
+		code = dat_ep_post_rdma_read(endpoint->handle, count, triplets, number, &remote,
+					     flags);
 	else
-		code = dat_ep_post_rdma_write(endpoint->handle, 1, &triplet, number, &remote,
+		code = dat_ep_post_rdma_write(endpoint->handle, count, triplets, number, &remote,
 					      flags);
 	if (code == DAT_SUCCESS)
 		return 0;
@@ -193,6 +260,19 @@ static inline DAT_COMPLETION_FLAGS perf_signal(const struct perf_worker *worker,
 static inline bool perf_is_over(const struct perf_worker *worker, uint64_t ticks)
 {
 	return ticks >= worker->deadline_ticks || perf_is_enough;
+}
+
+/* Counts a time, and keeps it if all are wanted. */
+static inline void perf_record(struct perf_worker *worker, uint64_t ticks)
+{
+	struct perf_samples *samples = worker->samples;
+
+	stats_add(&worker->stats, ticks);
+	if (!samples)
+		return;
+	if (samples->count == samples->room)
+		perf_samples_grow(samples);
+	samples->ticks[samples->count++] = ticks;
 }
 
 static inline void perf_advance(struct perf_worker *worker, uint64_t progress)

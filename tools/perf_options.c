@@ -6,15 +6,18 @@
 
 #include "common.h"
 #include "options.h"
+#include "perf_crowd.h"
 #include "perf_options.h"
 #include "perf_idle.h"
 
 #define PERF_IDLE_DEFAULT 1000u
 #define PERF_WARM_UP_SHARE 10u
+#define PERF_INTERVAL_MIN_S 0.1
 #define PERF_WORDS_MAX 64 /* of a line of a batch */
 
 static const struct tool_option perf_table[] = {
-	TOOL_OPTIONS_SIDE,
+	TOOL_OPTIONS_SIDE_IN("side: server or client, and where the other side is"),
+	{'K', "clients", "N", .help = "server: serve N clients at once, whose runs begin together"},
 	{'C', "cpu", "LIST", .help = "run on these processors only: 0 or 0,2 or 0-3"},
 	{'T', "test", "LIST",
 	 "lat bw all send-lat write-lat write-comp-lat read-lat wake-lat poll-lat reg reg-kept "
@@ -23,7 +26,7 @@ static const struct tool_option perf_table[] = {
 		 "poll-lat, reg reg-kept reg-free, send-bw write-bw read-bw,\n"
 		 "connect, memory, cpu-idle, space; or lat (the first four),\n"
 		 "bw (the three names in -bw), all (default lat,bw)",
-	 .heading = "Options of the client, which sends them to the server:"},
+	 .heading = "tests: which tests, with which sizes, how long"},
 	{'M', "memory", .help = "the test memory alone: bytes per connected endpoint"},
 	{'I', "cpu-idle", .help = "the test cpu-idle alone: processor time of idle endpoints"},
 	{'S', "size", "LIST",
@@ -32,10 +35,16 @@ static const struct tool_option perf_table[] = {
 	{'n', "count", "N", .help = "transfers (round trips, connections) per endpoint and size"},
 	{'d', "duration", "SECONDS", .help = "by the clock instead of a count (default 0.5)"},
 	{'l', "infinite", .help = "one test of one size until Ctrl-C; a line every second"},
+	{'y', "interval", "[SECONDS]",
+	 .help = "a line so often during each run (default: each second)"},
 	{'u', "warmup", "N",
 	 .help = "transfers before the measurement (default 1000, or a tenth\n"
 		 "of the count or a quarter of the duration if that is less)"},
-	{'w', "window", "N", .help = "requests in flight per endpoint (default 64)"},
+	{'w', "window", "N", .heading = "load: what is in flight, and how",
+	 .help = "requests in flight per endpoint (default 64)"},
+	{'r', "rate", "N",
+	 .help = "requests per second in the bandwidth tests (k: 10^3, m: 10^6),\n"
+		 "with their times from when each is due to its completion"},
 	{'g', "signal", "N", .help = "signal one request in N (default 1, at most the window)"},
 	{'e', "endpoints", "N", .help = "busy connections (default 1)"},
 	{'x', "threads", "N", .help = "threads, each with its own event queues (default 1)"},
@@ -47,17 +56,27 @@ static const struct tool_option perf_table[] = {
 	{'p', "target", "KIND", "poll sleep",
 	 .help = "what the target of RDMA does: poll its event queue,\n"
 		 "or sleep: call nothing (default)"},
-	{'b', "buffer", "KIND", "private shared",
-	 .help = "private, or shared: in a sealed memory file (default private)"},
+	{'b', "buffer", "KIND", "private shared huge",
+	 .help = "private, shared: in a sealed memory file, or huge: private\n"
+		 "in huge pages (default private)"},
+	{'N', "segments", "N",
+	 .help = "segments of each transfer and Receive (default 1, at most 16)"},
+	{'R', "srq", .help = "a shared receive queue for each thread"},
 	{'m', "mappings", "N", .help = "additional mappings in the client's process (default 0)"},
 	{'v', "check", .help = "verify data; the times then include it"},
+	{'U', "unit", "UNIT", "MB GB MiB GiB Mbit Gbit",
+	 .heading = "output: the form of the results",
+	 .help = "of bandwidths, per second: MB GB MiB GiB Mbit Gbit\n(default MB; JSON and CSV "
+		 "have MB)"},
+	{'z', "timestamps", .help = "the time in UTC before each line"},
 	{'j', "json", .help = "results as JSON"},
 	{'k', "csv", .help = "results as comma separated values"},
 	{'H', "histogram", .help = "how often which time was measured"},
 	{'P', "plot", "FILE", "@file", .help = "the results over the size as a picture (SVG)"},
+	{'O', "samples", "FILE", "@file", .help = "every measured time, as comma separated values"},
 	{'f', "batch", "FILE", "@file",
 	 .help = "one run for each line of FILE, which has options of the client"},
-	TOOL_OPTIONS_COMMON,
+	TOOL_OPTIONS_COMMON_GROUPS("side tests load output"),
 };
 
 /* Calls `parse` for each part between commas. */
@@ -150,10 +169,51 @@ static int parse_seconds(const char *text, double *seconds_out)
 	return *seconds_out >= 0.001 && *seconds_out <= 3600 ? 0 : -1;
 }
 
+static const struct perf_unit perf_units[] = {
+	{"MB", 1e6},	  {"GB", 1e9},	     {"MiB", 1048576},
+	{"GiB", 1 << 30}, {"Mbit", 1e6 / 8}, {"Gbit", 1e9 / 8},
+};
+
+static int parse_unit(const char *text, const struct perf_unit **unit_out)
+{
+	for (size_t i = 0; i < sizeof(perf_units) / sizeof(perf_units[0]); i++) {
+		*unit_out = &perf_units[i];
+		if (strcmp(text, perf_units[i].name) == 0)
+			return 0;
+	}
+	return -1;
+}
+
+static int parse_interval(const char *text, double *seconds_out)
+{
+	*seconds_out = 1;
+	if (text && parse_seconds(text, seconds_out) != 0)
+		return -1;
+	return *seconds_out >= PERF_INTERVAL_MIN_S ? 0 : -1;
+}
+
+/* "5000", "1.5m" */
+static int parse_rate(const char *text, double *rate_out)
+{
+	char *end;
+	double rate = strtod(text, &end);
+
+	if (end == text)
+		return -1;
+	if (*end == 'k' || *end == 'm') {
+		rate *= *end == 'k' ? 1e3 : 1e6;
+		end++;
+	}
+	*rate_out = rate;
+	/* this form of the comparison also refuses NaN */
+	return *end == '\0' && rate >= 1 && rate <= 1e9 ? 0 : -1;
+}
+
 static int parse_buffer(const char *text, struct perf_plan *plan)
 {
 	plan->is_shared = strcmp(text, "shared") == 0;
-	return plan->is_shared || strcmp(text, "private") == 0 ? 0 : -1;
+	plan->is_huge = strcmp(text, "huge") == 0;
+	return plan->is_shared || plan->is_huge || strcmp(text, "private") == 0 ? 0 : -1;
 }
 
 static int parse_target(const char *text, struct perf_plan *plan)
@@ -178,6 +238,13 @@ static int parse_plan_option(int option, const char *value, struct perf_options 
 		return parse_limited(value, 1, PERF_THREADS_LIMIT, &plan->threads);
 	case 'i':
 		return parse_limited(value, 0, PERF_IDLE_LIMIT, &options->idle);
+	case 'r':
+		return parse_rate(value, &options->rate);
+	case 'N':
+		return parse_limited(value, 1, PERF_SEGMENTS_LIMIT, &plan->segments);
+	case 'R':
+		plan->is_srq = true;
+		return 0;
 	case 'W':
 		plan->is_waiting = true;
 		return 0;
@@ -193,6 +260,38 @@ static int parse_plan_option(int option, const char *value, struct perf_options 
 		return 0;
 	default:
 		return 1;
+	}
+}
+
+/* An option for the results, with the same results. */
+static int parse_output_option(int option, const char *value, struct perf_options *options)
+{
+	switch (option) {
+	case 'U':
+		return parse_unit(value, &options->unit);
+	case 'z':
+		options->is_stamped = true;
+		return 0;
+	case 'j':
+		options->format = PERF_JSON;
+		return 0;
+	case 'k':
+		options->format = PERF_CSV;
+		return 0;
+	case 'H':
+		options->is_histogram = true;
+		return 0;
+	case 'P':
+		options->plot = value;
+		return 0;
+	case 'O':
+		options->samples = value;
+		return 0;
+	case 'f':
+		options->batch = value;
+		return 0;
+	default:
+		return parse_plan_option(option, value, options);
 	}
 }
 
@@ -218,26 +317,13 @@ static int parse_client_option(int option, const char *value, struct perf_option
 		return parse_count(value, 0, &options->warm_up);
 	case 'm':
 		return parse_limited(value, 0, PERF_MAPPINGS_LIMIT, &options->mappings);
-	case 'j':
-		options->format = PERF_JSON;
-		return 0;
-	case 'k':
-		options->format = PERF_CSV;
-		return 0;
+	case 'y':
+		return parse_interval(value, &options->interval_s);
 	case 'l':
 		options->is_infinite = true;
 		return 0;
-	case 'H':
-		options->is_histogram = true;
-		return 0;
-	case 'P':
-		options->plot = value;
-		return 0;
-	case 'f':
-		options->batch = value;
-		return 0;
 	default:
-		return parse_plan_option(option, value, options);
+		return parse_output_option(option, value, options);
 	}
 }
 
@@ -249,6 +335,8 @@ static int parse_option(int option, const char *value, void *context)
 
 	if (rc <= 0)
 		return rc;
+	if (option == 'K')
+		return parse_limited(value, 1, PERF_CLIENTS_LIMIT, &options->clients);
 	if (option != 'C')
 		return parse_client_option(option, value, options);
 	options->cpus = value;
@@ -310,8 +398,6 @@ static const char *finish_infinite(const struct perf_options *options)
 		return "--infinite and --count exclude each other";
 	if (options->plan.is_bidirectional)
 		return "--infinite and --bidirectional exclude each other";
-	if (options->format == PERF_CSV)
-		return "--infinite and --csv exclude each other";
 	return NULL;
 }
 
@@ -324,9 +410,21 @@ static const char *finish_check(const struct perf_options *options)
 		return "--signal must not exceed --window, or no request would complete";
 	if (plan->is_bidirectional && plan->is_waiting)
 		return "--bidirectional polls two queues, so --wait cannot be used";
+	if (plan->is_srq && (plan->is_bidirectional || plan->is_checked))
+		return "--srq excludes --bidirectional and --check: a message may arrive in the "
+		       "buffer of any endpoint";
+	if (options->rate > 0 && (plan->is_bidirectional || plan->is_waiting || plan->signal != 1))
+		return "--rate polls and signals each request, so it excludes --bidirectional, "
+		       "--wait and --signal";
+	for (int test = 0; plan->is_srq && test < PERF_TESTS; test++)
+		if (options->is_test[test] && !perf_test_shares((enum perf_test)test))
+			return "--srq cannot be used with the tests poll-lat, reg and reg-kept";
 	if (!perf_plan_is_good(plan))
 		return "the buffers exceed 4 GiB: use a smaller --size, --endpoints or (for "
-		       "--check) --window";
+		       "--check and --srq) --window";
+	if (options->interval_s > 0 && options->format == PERF_CSV)
+		return options->is_infinite ? "--infinite and --csv exclude each other"
+					    : "--interval and --csv exclude each other";
 	return options->is_infinite ? finish_infinite(options) : NULL;
 }
 
@@ -337,6 +435,12 @@ static int finish_client(struct perf_options *options)
 
 	if (tool_side_check(&options->side) != 0)
 		return -1;
+	if (options->clients > 1) {
+		tool_complain("--clients is for a server");
+		return -1;
+	}
+	if (options->is_infinite && options->interval_s <= 0)
+		options->interval_s = 1;
 	finish_defaults(options);
 	fault = finish_check(options);
 	if (fault)
@@ -347,7 +451,8 @@ static int finish_client(struct perf_options *options)
 static const struct tool_command perf_command = {
 	.usage = "usage: dat_perf -s [OPTION...]                     serve\n"
 		 "       dat_perf [-c] [OPTION...] -Q N [ADDRESS]    connect to a server and "
-		 "measure\n",
+		 "measure\n"
+		 "The client sends the options of the groups tests and load to the server.\n",
 	.status =
 		"Exit status: 0 done, 1 wrong data, 2 usage error, 3 a call or connection failed,\n"
 		"130 stopped by a signal.\n",
@@ -364,7 +469,9 @@ int perf_options_parse(int argc, char **argv, struct perf_options *options)
 		.side = TOOL_SIDE_DEFAULT,
 		.duration_s = 0.5,
 		.warm_up = 1000,
-		.plan = {.window = 64, .signal = 1, .endpoints = 1, .threads = 1},
+		.unit = &perf_units[0],
+		.clients = 1,
+		.plan = {.window = 64, .signal = 1, .endpoints = 1, .threads = 1, .segments = 1},
 	};
 	if (tool_options_parse(&perf_command, argc, argv, options) != 0)
 		return -1;
@@ -396,9 +503,10 @@ static int split_words(char *line, char **words, int max)
 /* Options that concern the whole process, or that have no place in a run of a batch. */
 static bool is_of_run(const struct perf_options *options, const struct perf_options *command)
 {
-	return !options->side.is_server && !options->side.is_once &&
-	       options->cpus == command->cpus && options->format == command->format &&
-	       options->plot == command->plot && options->batch == command->batch &&
+	return !options->side.is_server && !options->side.is_once && !options->side.is_daemon &&
+	       !options->side.pid_file && options->clients == 1 && options->cpus == command->cpus &&
+	       options->format == command->format && options->plot == command->plot &&
+	       options->samples == command->samples && options->batch == command->batch &&
 	       options->mappings == command->mappings && !options->is_infinite;
 }
 

@@ -14,13 +14,24 @@ enum perf_format {
 	PERF_CSV,
 };
 
+/* A unit of bandwidth. */
+struct perf_unit {
+	const char *name; /* without "/s" */
+	double bytes;
+};
+
 struct perf_options {
-	struct tool_side side; /* the first member, see tool_side_host() */
-	const char *cpus;      /* NULL: not bound */
-	bool is_infinite;      /* until the user ends it */
+	struct tool_side side;	      /* the first member, see tool_side_host() */
+	uint32_t clients;	      /* server: at once */
+	const char *cpus;	      /* NULL: not bound */
+	bool is_infinite;	      /* until the user ends it */
+	double interval_s;	      /* a line so often during a run; 0: none */
+	bool is_stamped;	      /* each line has its time */
+	const struct perf_unit *unit; /* of bandwidths that people read */
 	bool is_histogram;
-	const char *batch; /* a file with options; NULL: none */
-	const char *plot;  /* the file for the picture; NULL: none */
+	const char *batch;   /* a file with options; NULL: none */
+	const char *plot;    /* the file for the picture; NULL: none */
+	const char *samples; /* the file for every time; NULL: none */
 	enum perf_format format;
 	bool is_test[PERF_TESTS];
 	uint64_t sizes[PERF_SIZES_MAX];
@@ -29,6 +40,7 @@ struct perf_options {
 	double duration_s;
 	uint64_t warm_up;
 	bool has_warm_up;  /* given, not the default */
+	double rate;	   /* requests per second of the bandwidth tests; 0: no limit */
 	uint32_t idle;	   /* during transfers; plan.idle is the maximum over all tests */
 	uint32_t mappings; /* additional ones in the client's process */
 	struct perf_plan plan;

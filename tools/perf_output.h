@@ -3,6 +3,7 @@
 #ifndef TOOLS_PERF_OUTPUT_H
 #define TOOLS_PERF_OUTPUT_H
 
+#include "common.h"
 #include "perf_options.h"
 
 /* The figures of one test. */
@@ -31,6 +32,7 @@ struct perf_interval {
 	uint64_t size;
 	double at_s; /* since the start */
 	double elapsed_s;
+	char time[TOOL_TIME_TEXT];
 	uint64_t count;	   /* transfers in one direction */
 	uint32_t in_turns; /* of them at a time: the time of one follows */
 };
@@ -63,6 +65,7 @@ double perf_result_us(enum perf_test test);
 /* Transfers per second in all directions: a round trip counts twice. */
 double perf_result_rate(const struct perf_result *result);
 double perf_result_mb_per_s(const struct perf_result *result);
+double perf_result_bandwidth(const struct perf_result *result, const struct perf_unit *unit);
 /* The first percentile that has too few samples, or NULL. */
 const struct perf_percentile *perf_result_doubt(const struct perf_result *result);
 /* Are there too few samples or transfers for the figures? */
@@ -73,7 +76,7 @@ const char *perf_buffer_text(const struct perf_plan *plan);
 const char *perf_target_text(const struct perf_plan *plan);
 
 /* perf_output.c: the table for people, and all formats together. */
-void perf_output_begin(const struct perf_options *options, const struct perf_peer *peer);
+void perf_output_begin(const struct perf_options *options, struct perf_peer *peer);
 void perf_output_result(const struct perf_options *options, const struct perf_result *result);
 void perf_output_interval(const struct perf_options *options, const struct perf_interval *interval);
 void perf_output_end(const struct perf_options *options, uint64_t wrong, bool is_complete);
@@ -83,12 +86,14 @@ void perf_output_batch_next(const struct perf_options *options, bool is_first);
 void perf_output_batch_end(const struct perf_options *options);
 
 /* perf_json.c, perf_csv.c */
-void perf_json_begin(const struct perf_options *options, const struct perf_peer *peer);
+void perf_json_begin(const struct perf_options *options, struct perf_peer *peer);
 void perf_json_result(const struct perf_options *options, const struct perf_result *result,
 		      bool is_first);
 void perf_json_interval(const struct perf_interval *interval, bool is_first);
+/* Keeps an interval for the result of its run. */
+void perf_json_keep_interval(const struct perf_interval *interval);
 void perf_json_end(uint64_t wrong, bool is_complete);
-void perf_csv_head(void);
+void perf_csv_head(const struct perf_options *options);
 void perf_csv_result(const struct perf_options *options, const struct perf_result *result);
 
 /* perf_histogram.c: how often which time was measured. */
@@ -97,11 +102,18 @@ void perf_histogram_print_json(const struct perf_result *result);
 
 /* perf_about.c: where and with what the measurement was made, as members of a JSON object. */
 void perf_about_print_json(const struct perf_peer *peer);
-/* "shm", "tcp", "rdma", or "unknown" for another provider */
-const char *perf_path_text(const struct perf_peer *peer);
+
+/* perf_samples.c: the file of all times. 0, or -errno after a message. */
+int perf_samples_open(const char *path);
+/* Has the workers keep the times of the next run, if the file is open; writes them. */
+void perf_samples_begin(struct perf_peer *peer);
+void perf_samples_end(struct perf_peer *peer, const struct perf_run *run);
+int perf_samples_close(void);
 
 /* perf_plot.c: the picture. Returns 0, or -errno after a message. */
 int perf_plot_open(const char *path);
+/* Says what the results are of: before the first result of a run. */
+void perf_plot_begin(const struct perf_options *options, struct perf_peer *peer);
 void perf_plot_add(const struct perf_result *result);
 int perf_plot_close(void);
 

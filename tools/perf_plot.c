@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common.h"
 #include "perf_output.h"
@@ -16,6 +17,7 @@
 #define PLOT_PANEL 380 /* height of a panel with its title and labels */
 #define PLOT_LEFT 90
 #define PLOT_TOP 40
+#define PLOT_HEAD 64 /* height of the lines that say what was measured */
 #define PLOT_INNER_WIDTH 560
 #define PLOT_INNER_HEIGHT 280
 #define PLOT_LINES 2u /* of a latency test */
@@ -24,7 +26,8 @@ struct plot_point {
 	enum perf_test test;
 	unsigned series;
 	uint64_t size;
-	double values[PLOT_LINES]; /* us, or MB/s and nothing */
+	uint64_t samples;
+	double values[PLOT_LINES]; /* us, or the bandwidth and nothing */
 };
 
 /* One panel: the range of its axes. */
@@ -39,6 +42,9 @@ static FILE *plot_file;
 static const char *plot_path;
 static struct plot_point *plot_points;
 static size_t plot_count;
+static const struct perf_unit *plot_unit;
+static char plot_where[2][512]; /* adapter and how it was used; host and time */
+static unsigned plot_runs;
 
 static const char *const plot_colors[] = {"#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2",
 					  "#c77d0a", "#4a4a4a", "#17a2b8", "#7a5230"};
@@ -53,11 +59,31 @@ int perf_plot_open(const char *path)
 	return -EIO;
 }
 
+void perf_plot_begin(const struct perf_options *options, struct perf_peer *peer)
+{
+	const struct perf_plan *plan = &options->plan;
+	char time[TOOL_TIME_TEXT], host[256] = "unknown";
+
+	plot_unit = options->unit;
+	if (plot_runs++ > 0)
+		return; /* of a batch: the head says so */
+	gethostname(host, sizeof(host) - 1);
+	snprintf(plot_where[0], sizeof(plot_where[0]),
+		 "adapter %s, path %s, %s, %s buffers, %u endpoint%s, %u thread%s, window %u",
+		 options->side.adapter, session_path_text(&peer->session, peer->control),
+		 plan->is_waiting ? "waiting" : "polling", perf_buffer_text(plan), plan->endpoints,
+		 plan->endpoints == 1 ? "" : "s", plan->threads, plan->threads == 1 ? "" : "s",
+		 plan->window);
+	snprintf(plot_where[1], sizeof(plot_where[1]), "host %s, %s, dat_perf %s", host,
+		 tool_time_text(time), OPENDAT_VERSION);
+}
+
 void perf_plot_add(const struct perf_result *result)
 {
 	enum perf_kind kind = perf_tests[result->test].kind;
 	struct plot_point *last = plot_count ? &plot_points[plot_count - 1] : NULL;
-	struct plot_point point = {.test = result->test, .size = result->size};
+	struct plot_point point = {
+		.test = result->test, .size = result->size, .samples = result->count};
 	struct perf_times times;
 
 	if (kind != PERF_LATENCY && kind != PERF_BANDWIDTH)
@@ -71,7 +97,7 @@ void perf_plot_add(const struct perf_result *result)
 		point.values[0] = times.percentiles[0];
 		point.values[1] = times.percentiles[2];
 	} else {
-		point.values[0] = perf_result_mb_per_s(result);
+		point.values[0] = perf_result_bandwidth(result, plot_unit);
 	}
 	last = reallocarray(plot_points, plot_count + 1, sizeof(*last));
 	if (!last)
@@ -121,10 +147,22 @@ static double plot_y(const struct plot_panel *panel, double value_log)
 	       PLOT_INNER_HEIGHT * (panel->max - value_log) / (panel->max - panel->min);
 }
 
+/* Names of adapters and hosts may have any character. */
+static void plot_escaped(const char *text)
+{
+	for (; *text; text++) {
+		if (strchr("<>&", *text))
+			fprintf(plot_file, "&#%d;", *text);
+		else
+			fputc(*text, plot_file);
+	}
+}
+
 static void plot_text(double x, double y, const char *anchor, const char *text)
 {
-	fprintf(plot_file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y,
-		anchor, text);
+	fprintf(plot_file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
+	plot_escaped(text);
+	fprintf(plot_file, "</text>\n");
 }
 
 static void plot_line(double x1, double y1, double x2, double y2, const char *color)
@@ -142,20 +180,34 @@ static void plot_size_text(double size_log, char *text, size_t size)
 	snprintf(text, size, "%.4g%s", exp2(size_log - 10.0 * unit), units[unit]);
 }
 
+/* A power of ten of microseconds: "100 ns", "10 us", "1 s". */
+static void plot_time_text(double us_log, char *text, size_t size)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	int unit = (int)floor(us_log / 3) + 1;
+
+	unit = unit < 0 ? 0 : unit > 3 ? 3 : unit;
+	snprintf(text, size, "%.10g %s", pow(10, us_log - 3.0 * (unit - 1)), units[unit]);
+}
+
 static void plot_axes(const struct plot_panel *panel)
 {
 	double bottom = plot_y(panel, panel->min);
 	double step = ceil((panel->size_max - panel->size_min) / 12);
-	char text[32];
+	char text[64];
 
+	snprintf(text, sizeof(text), "bandwidth in %s/s", plot_unit->name);
 	plot_text(PLOT_LEFT, panel->top + PLOT_TOP - 14, "start",
-		  panel->kind == PERF_LATENCY ? "latency in us: median, and 99th percentile dashed"
-					      : "bandwidth in MB/s");
+		  panel->kind == PERF_LATENCY ? "latency: median, and 99th percentile dashed"
+					      : text);
 	for (double value = panel->min; value <= panel->max; value++) {
 		double y = plot_y(panel, value);
 
 		plot_line(PLOT_LEFT, y, PLOT_LEFT + PLOT_INNER_WIDTH, y, "#dddddd");
-		snprintf(text, sizeof(text), "%.10g", pow(10, value));
+		if (panel->kind == PERF_LATENCY)
+			plot_time_text(value, text, sizeof(text));
+		else
+			snprintf(text, sizeof(text), "%.10g", pow(10, value));
 		plot_text(PLOT_LEFT - 8, y + 4, "end", text);
 	}
 	for (double size = ceil(panel->size_min); size <= panel->size_max; size += step) {
@@ -217,11 +269,53 @@ static void plot_panel(const struct plot_panel *panel)
 	}
 }
 
+/* The tests of the picture, each once: "send-lat, write-bw". */
+static void plot_tests(char *text, size_t size)
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (int test = 0; test < PERF_TESTS && len < size; test++) {
+		for (size_t i = 0; i < plot_count; i++) {
+			if (plot_points[i].test != (enum perf_test)test)
+				continue;
+			len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "",
+						perf_tests[test].name);
+			break;
+		}
+	}
+}
+
+/* What the picture shows, above the panels, and for programs that read pictures aloud. */
+static void plot_head(void)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+	char tests[256], line[640];
+
+	for (size_t i = 0; i < plot_count; i++) {
+		least = plot_points[i].samples < least ? plot_points[i].samples : least;
+		most = plot_points[i].samples > most ? plot_points[i].samples : most;
+	}
+	plot_tests(tests, sizeof(tests));
+	fprintf(plot_file, "<title>dat_perf: ");
+	plot_escaped(tests);
+	fprintf(plot_file, "</title>\n<desc>");
+	plot_escaped(plot_where[0]);
+	fprintf(plot_file, "; ");
+	plot_escaped(plot_where[1]);
+	fprintf(plot_file, "</desc>\n");
+	plot_text(PLOT_LEFT, 20, "start", tests);
+	plot_text(PLOT_LEFT, 38, "start", plot_where[0]);
+	snprintf(line, sizeof(line), "%s, %" PRIu64 " to %" PRIu64 " samples for each point%s",
+		 plot_where[1], least, most, plot_runs > 1 ? ", first of several runs" : "");
+	plot_text(PLOT_LEFT, 56, "start", line);
+}
+
 int perf_plot_close(void)
 {
 	struct plot_panel panels[] = {{.kind = PERF_LATENCY}, {.kind = PERF_BANDWIDTH}};
 	bool is_used[2];
-	int height = 0;
+	int height = PLOT_HEAD;
 	int rc = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -234,6 +328,8 @@ int perf_plot_close(void)
 		"viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
 		PLOT_WIDTH, height, PLOT_WIDTH, height);
+	if (height > PLOT_HEAD)
+		plot_head();
 	for (unsigned i = 0; i < 2; i++)
 		if (is_used[i])
 			plot_panel(&panels[i]);
@@ -244,7 +340,7 @@ int perf_plot_close(void)
 		rc = -EIO;
 	if (rc != 0)
 		tool_complain("--plot %s: cannot write", plot_path);
-	if (height == 0) {
+	if (height == PLOT_HEAD) {
 		tool_complain("--plot %s: no test of latency or bandwidth has a result", plot_path);
 		rc = -ENODATA;
 	}

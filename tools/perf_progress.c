@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Shows the progress of a long run on a terminal, or the intervals of one without an end. A
- * separate thread reads the workers' counters once a second, so that the timed loops do nothing for
- * it.
+ * Shows the intervals of a run, or on a terminal a bar with the time that is left. A separate thread
+ * reads the workers' counters, so that the timed loops do nothing for it.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -15,6 +14,8 @@
 #include "perf_client.h"
 #include "perf_output.h"
 
+#define PROGRESS_WIDTH 40 /* of the bar */
+
 struct perf_progress {
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -25,6 +26,7 @@ struct perf_progress {
 	uint64_t start_ns;
 	uint64_t last_ns; /* of the last interval, with what was done until then */
 	uint64_t last_done;
+	bool is_row;  /* prints rows, not the bar */
 	bool is_over; /* guarded by lock */
 };
 
@@ -43,19 +45,34 @@ static uint64_t progress_done(const struct perf_progress *progress)
 	return done;
 }
 
-/* A line for a person who waits. */
+/* The part of the run that is done, from 0 to 1. The warm-up counts, too. */
+static double progress_part(const struct perf_progress *progress, double elapsed_s)
+{
+	const struct perf_run *run = progress->run;
+	double whole = run->count ? (double)run->count * progress->peer->plan.endpoints
+				  : (double)run->duration_ns / 1e9;
+	double part = (run->count ? (double)progress_done(progress) : elapsed_s) / whole;
+
+	return part < 1 ? part : 1;
+}
+
+/* A line for a person who waits: "send-bw of 8 bytes [#####     ]  50 %, 2 s left". */
 static void progress_print(const struct perf_progress *progress)
 {
 	const struct perf_run *run = progress->run;
+	double elapsed_s = (double)(tool_now_ns() - progress->start_ns) / 1e9;
+	double part = progress_part(progress, elapsed_s);
+	int filled = (int)(part * PROGRESS_WIDTH);
 
-	fprintf(stderr, "\r%s of %" PRIu64 " bytes: %" PRIu64, perf_tests[run->test].name,
-		run->size, progress_done(progress));
-	if (run->count != 0)
-		fprintf(stderr, " of %" PRIu64, run->count * progress->peer->plan.endpoints);
+	fprintf(stderr, "\r%s of %" PRIu64 " bytes [%.*s%*s] %3.0f %%", perf_tests[run->test].name,
+		run->size, filled, "########################################",
+		PROGRESS_WIDTH - filled, "", part * 100);
+	if (part > 0)
+		fprintf(stderr, ", %.0f s left", elapsed_s / part * (1 - part));
 	fputs("\033[K", stderr);
 }
 
-/* A row of the table of a run without an end. */
+/* A row of the table of intervals. */
 static void progress_interval(struct perf_progress *progress)
 {
 	const struct perf_test_info *info = &perf_tests[progress->run->test];
@@ -73,10 +90,19 @@ static void progress_interval(struct perf_progress *progress)
 	/* the counter starts again after the warm-up */
 	if (done < progress->last_done)
 		progress->last_done = 0;
+	tool_time_text(interval.time);
 	interval.count = (done - progress->last_done) * ways;
 	progress->last_done = done;
 	progress->last_ns = now;
 	perf_output_interval(progress->options, &interval);
+}
+
+static void progress_step(struct timespec *until, double seconds)
+{
+	uint64_t ns = (uint64_t)until->tv_nsec + (uint64_t)(seconds * 1e9);
+
+	until->tv_sec += (time_t)(ns / 1000000000u);
+	until->tv_nsec = (long)(ns % 1000000000u);
 }
 
 static void *progress_main(void *arg)
@@ -88,13 +114,13 @@ static void *progress_main(void *arg)
 	pthread_mutex_lock(&progress->lock);
 	clock_gettime(CLOCK_REALTIME, &until);
 	while (!progress->is_over) {
-		until.tv_sec++;
+		progress_step(&until, progress->is_row ? progress->options->interval_s : 1);
 		while (!progress->is_over &&
 		       pthread_cond_timedwait(&progress->changed, &progress->lock, &until) == 0)
 			continue;
 		if (progress->is_over)
 			break;
-		if (progress->options->is_infinite) {
+		if (progress->is_row) {
 			progress_interval(progress);
 			continue;
 		}
@@ -112,7 +138,7 @@ struct perf_progress *perf_progress_start(struct perf_peer *peer, const struct p
 {
 	struct perf_progress *progress;
 
-	if (!options->is_infinite && (!isatty(STDERR_FILENO) || tool_is_quiet))
+	if (options->interval_s <= 0 && (!isatty(STDERR_FILENO) || tool_is_quiet))
 		return NULL;
 	progress = calloc(1, sizeof(*progress));
 	if (!progress)
@@ -120,6 +146,7 @@ struct perf_progress *perf_progress_start(struct perf_peer *peer, const struct p
 	progress->peer = peer;
 	progress->run = run;
 	progress->options = options;
+	progress->is_row = options->interval_s > 0;
 	progress->start_ns = tool_now_ns();
 	progress->last_ns = progress->start_ns;
 	pthread_mutex_init(&progress->lock, NULL);

@@ -113,7 +113,7 @@ static int register_lead(struct perf_worker *worker, const struct perf_run *run,
 
 			if (rc != 0)
 				return rc;
-			stats_add(&worker->stats, now - since);
+			perf_record(worker, now - since);
 			since = now;
 		}
 		perf_advance(worker, i + 1);

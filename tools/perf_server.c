@@ -8,6 +8,7 @@
 
 #include "common.h"
 #include "perf.h"
+#include "perf_crowd.h"
 #include "perf_idle.h"
 #include "perf_options.h"
 
@@ -15,6 +16,7 @@
 
 struct perf_server {
 	const struct perf_options *options;
+	struct perf_seat *seat; /* NULL: it serves alone */
 	struct perf_peer peer;
 	uint64_t served;
 };
@@ -71,9 +73,11 @@ static int server_run(struct perf_server *server, const struct perf_control *beg
 			       .duration_ns = begin->values[0]};
 	struct perf_control control;
 	struct perf_cpu cpu;
-	uint64_t wrong = 0;
+	uint64_t wrong = 0, count = 0;
 	int rc = perf_workers_prepare(peer, &run);
 
+	if (rc == 0)
+		rc = perf_seat_wait(server->seat, peer->session.timeout_ms);
 	if (rc == 0)
 		rc = server_answer(server, 0, 0);
 	perf_cpu_start(&cpu);
@@ -95,8 +99,11 @@ static int server_run(struct perf_server *server, const struct perf_control *beg
 		return -EPROTO;
 	}
 	perf_workers_verify(peer, &run);
-	for (uint32_t i = 0; i < peer->plan.threads; i++)
+	for (uint32_t i = 0; i < peer->plan.threads; i++) {
 		wrong += peer->workers[i].wrong;
+		count += peer->workers[i].peer_done * peer->workers[i].endpoint_count;
+	}
+	perf_seat_report(server->seat, &run, count);
 	return server_answer(server, wrong, perf_cpu_permyriad(&cpu));
 }
 
@@ -129,6 +136,8 @@ static bool server_run_is_good(const struct perf_server *server, const struct pe
 		return false;
 	if (perf_is_fragment((enum perf_test)control->test) &&
 	    server->peer.plan.size_max < sizeof(struct perf_fragment))
+		return false;
+	if (server->peer.plan.is_srq && !perf_test_shares((enum perf_test)control->test))
 		return false;
 	if (control->count == 0 && control->values[0] < PERF_DURATION_MIN_NS)
 		return false;
@@ -232,37 +241,66 @@ static int server_plan(struct perf_server *server, const struct session_private 
 	return -EPROTO;
 }
 
-int perf_server_run(const struct perf_options *options)
+/* Serves the clients that come, until the user or a failure ends it. */
+static int server_clients(struct perf_server *server)
 {
-	struct perf_server server = {.options = options};
-	struct session *session = &server.peer.session;
+	const struct perf_options *options = server->options;
+	struct session *session = &server->peer.session;
 	struct session_private hello;
 	DAT_CR_HANDLE request;
-	DAT_PSP_HANDLE psp;
 	int result = TOOL_EXIT_OK;
-	int rc = perf_peer_open(&server.peer, options);
+	int rc = 0;
 
-	if (rc != 0)
-		return TOOL_EXIT_FAILED;
-	rc = tool_side_listen(&options->side, session, &psp);
-	if (rc != 0) {
-		perf_peer_close(&server.peer);
-		return TOOL_EXIT_FAILED;
-	}
-	while (!tool_is_stopped && (!options->side.is_once || server.served == 0)) {
-		rc = session_request_wait(session, 0, &request, &hello);
+	while (!tool_is_stopped && (!options->side.is_once || server->served == 0)) {
+		if (server->seat) /* another process decides how long to wait for clients */
+			rc = session_request_wait(session, 0, &request, &hello);
+		else
+			rc = tool_side_accept(&options->side, session, server->served, &request,
+					      &hello);
 		if (rc != 0)
 			break;
-		if (server_plan(&server, &hello, request) != 0)
+		if (server_plan(server, &hello, request) != 0)
 			continue;
-		rc = server_serve(&server, request);
+		perf_seat_take(server->seat);
+		rc = server_serve(server, request);
+		perf_seat_leave(server->seat);
 		/* a failed client does not end the server, but is the result of --once */
 		if (rc != 0 && rc != -EINTR && options->side.is_once)
 			result = TOOL_EXIT_FAILED;
 	}
-	if (rc == -EIO)
+	if (rc == -EIO || (rc == -ENODATA && server->served == 0))
 		result = TOOL_EXIT_FAILED;
-	dat_psp_free(psp);
+	return result;
+}
+
+/* A seat tells its qualifier to the process that sends clients to it, and nobody else. */
+static int server_listen(struct perf_server *server, DAT_PSP_HANDLE *psp_out)
+{
+	DAT_CONN_QUAL qualifier = 0;
+	int rc;
+
+	if (!server->seat)
+		return tool_side_listen(&server->options->side, &server->peer.session, psp_out);
+	rc = session_listen(&server->peer.session, &qualifier, psp_out);
+	if (rc == 0)
+		perf_seat_open(server->seat, qualifier);
+	return rc;
+}
+
+int perf_server_run(const struct perf_options *options, struct perf_seat *seat)
+{
+	struct perf_server server = {.options = options, .seat = seat};
+	int result = TOOL_EXIT_FAILED;
+	DAT_PSP_HANDLE psp;
+
+	if (perf_peer_open(&server.peer, options) != 0)
+		return TOOL_EXIT_FAILED;
+	if (server_listen(&server, &psp) == 0) {
+		result = server_clients(&server);
+		dat_psp_free(psp);
+		if (!seat)
+			tool_side_end(&options->side);
+	}
 	perf_peer_close(&server.peer);
 	return result;
 }

@@ -101,11 +101,13 @@ static int transfer_run(struct perf_client *client, const struct perf_run *run,
 		rc = perf_control_ask(peer, &control);
 	if (rc != 0)
 		return rc;
+	perf_samples_begin(peer);
 	progress = perf_progress_start(peer, run, client->options);
 	perf_cpu_start(&cpu);
 	rc = perf_workers_run(peer, run);
 	perf_cpu_stop(&cpu);
 	perf_progress_stop(progress);
+	perf_samples_end(peer, run);
 	if (rc == 0)
 		rc = transfer_end(client, run, result);
 	if (rc != 0)
@@ -124,6 +126,7 @@ static int transfer_size(struct perf_client *client, enum perf_test test, uint64
 			       .count = options->count,
 			       .warm_up = options->warm_up,
 			       .duration_ns = (uint64_t)(options->duration_s * 1e9),
+			       .rate = options->rate,
 			       .is_leader = true};
 	struct perf_result result = {.test = test, .size = size};
 	int rc;
@@ -133,7 +136,7 @@ static int transfer_size(struct perf_client *client, enum perf_test test, uint64
 	rc = transfer_run(client, &run, &result);
 	if (rc != 0)
 		return rc;
-	if (perf_tests[test].kind == PERF_LATENCY)
+	if (perf_tests[test].kind == PERF_LATENCY || options->rate > 0)
 		result.stats = &client->stats;
 	perf_output_result(options, &result);
 	return 0;

@@ -19,6 +19,9 @@
  * IDLE and CYCLES announce connection requests; USAGE and SLEEP ask for figures. In the tests reg
  * and reg-kept the client sends the server the target of each Write, a struct perf_fragment, over
  * the measured connection.
+ *
+ * The welcome of a server for several clients names another qualifier. The client ends that
+ * connection, and begins again there.
  */
 #ifndef TOOLS_PERF_WIRE_H
 #define TOOLS_PERF_WIRE_H
@@ -29,7 +32,7 @@
 #include "session.h"
 
 #define PERF_MAGIC 0x44505246u /* "DPRF" */
-#define PERF_VERSION 3u
+#define PERF_VERSION 4u
 
 struct perf_peer;
 struct perf_plan;
@@ -48,6 +51,9 @@ enum perf_flag {
 	PERF_FLAG_CHECKED = 4,
 	PERF_FLAG_TARGET_POLLS = 8,
 	PERF_FLAG_BIDIRECTIONAL = 16,
+	PERF_FLAG_HUGE = 32,
+	PERF_FLAG_SRQ = 64,
+	PERF_FLAG_SEGMENTS_SHIFT = 8, /* the number of segments, in 8 bits */
 };
 
 /* Private data of a request: the plan on the control connection, a target on the others. */
@@ -80,7 +86,7 @@ struct perf_welcome {
 	uint32_t version;
 	uint64_t address;
 	uint32_t rmr_context;
-	uint32_t reserved;
+	uint32_t is_redirect; /* of a control connection: `address` is the qualifier to use */
 };
 
 enum perf_control_type {
@@ -128,6 +134,9 @@ int perf_hello_read(const struct session_private *data, struct perf_hello *hello
 bool perf_plan_is_good(const struct perf_plan *plan);
 void perf_plan_read(const struct perf_hello *hello, struct perf_plan *plan_out);
 void perf_welcome_make(struct perf_welcome *welcome_out, uint64_t address, DAT_RMR_CONTEXT context);
+void perf_welcome_redirect(struct perf_welcome *welcome_out, DAT_CONN_QUAL qualifier);
+/* Is the client to connect to another qualifier? */
+bool perf_welcome_is_redirect(const struct session_private *data, DAT_CONN_QUAL *qualifier_out);
 int perf_welcome_read(const struct session_private *data, DAT_RMR_TRIPLET *remote_out);
 
 #endif

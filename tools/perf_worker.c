@@ -42,9 +42,22 @@ static int perf_evd_create(struct perf_worker *worker, uint64_t len, DAT_EVD_HAN
 static int perf_buffer_create(struct perf_worker *worker, uint64_t len,
 			      struct session_buffer *buffer_out)
 {
+	if (worker->plan->is_huge)
+		return session_buffer_create_huge(&worker->session, len, buffer_out);
 	if (worker->plan->is_shared)
 		return session_buffer_create_shared(&worker->session, len, buffer_out);
 	return session_buffer_create(&worker->session, len, buffer_out);
+}
+
+/* Makes room for that many segments in each kind of transfer. */
+static void perf_endpoint_segments(DAT_EP_ATTR *attr, DAT_COUNT segments)
+{
+	DAT_COUNT *const limits[] = {&attr->max_recv_iov, &attr->max_request_iov,
+				     &attr->max_rdma_read_iov, &attr->max_rdma_write_iov};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (*limits[i] < segments)
+			*limits[i] = segments;
 }
 
 /* Creates an endpoint with the queue lengths of the plan and otherwise default attributes. */
@@ -62,13 +75,46 @@ static int perf_endpoint_create(struct perf_worker *worker, struct perf_endpoint
 		return tool_call_failed("dat_ep_query", code);
 	dat_ep_free(endpoint->handle);
 	endpoint->handle = DAT_HANDLE_NULL;
-	param.ep_attr.max_recv_dtos = (DAT_COUNT)perf_recvs_max(worker->plan);
+	/* with a shared queue it would be a watermark */
+	param.ep_attr.max_recv_dtos = worker->srq ? 0 : (DAT_COUNT)perf_recvs_max(worker->plan);
+	perf_endpoint_segments(&param.ep_attr, (DAT_COUNT)worker->plan->segments);
 	/* Sends of the last run that were not signalled may still have their places */
 	param.ep_attr.max_request_dtos =
 		(DAT_COUNT)(worker->plan->window + worker->plan->signal) + 1;
-	code = dat_ep_create(session->ia, session->pz, session->recv_evd, session->request_evd,
-			     session->connect_evd, &param.ep_attr, &endpoint->handle);
-	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_ep_create", code);
+	if (worker->srq)
+		code = dat_ep_create_with_srq(session->ia, session->pz, session->recv_evd,
+					      session->request_evd, session->connect_evd,
+					      worker->srq, &param.ep_attr, &endpoint->handle);
+	else
+		code = dat_ep_create(session->ia, session->pz, session->recv_evd,
+				     session->request_evd, session->connect_evd, &param.ep_attr,
+				     &endpoint->handle);
+	if (code == DAT_SUCCESS)
+		return 0;
+	return tool_call_failed(worker->srq ? "dat_ep_create_with_srq" : "dat_ep_create", code);
+}
+
+/* The shared receive queue of the worker, with a slot for each Receive of all its endpoints. */
+static int perf_srq_create(struct perf_worker *worker, uint32_t share)
+{
+	uint32_t slots = perf_recvs_max(worker->plan) * share;
+	DAT_SRQ_ATTR attr = {.max_recv_dtos = (DAT_COUNT)slots,
+			     .max_recv_iov = (DAT_COUNT)worker->plan->segments,
+			     .low_watermark = DAT_SRQ_LW_DEFAULT};
+	DAT_RETURN code;
+	int rc = perf_buffer_create(worker, worker->slot_len * slots, &worker->shared);
+
+	if (rc != 0)
+		return rc;
+	worker->free_slots = calloc(slots, sizeof(worker->free_slots[0]));
+	if (!worker->free_slots)
+		return -ENOMEM;
+	while (worker->free_count < slots) {
+		worker->free_slots[worker->free_count] = slots - 1 - worker->free_count;
+		worker->free_count++;
+	}
+	code = dat_srq_create(worker->session.ia, worker->session.pz, &attr, &worker->srq);
+	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_srq_create", code);
 }
 
 static int perf_worker_create(struct perf_peer *peer, struct perf_worker *worker, uint32_t share)
@@ -101,6 +147,8 @@ static int perf_worker_create(struct perf_peer *peer, struct perf_worker *worker
 		rc = perf_buffer_create(worker, out_len * share, &worker->out);
 	if (rc == 0)
 		rc = perf_buffer_create(worker, in_len * share, &worker->in);
+	if (rc == 0 && plan->is_srq)
+		rc = perf_srq_create(worker, share);
 	for (uint32_t i = 0; i < share && rc == 0; i++) {
 		struct perf_endpoint *endpoint = &worker->endpoints[i];
 
@@ -137,8 +185,12 @@ static void perf_worker_destroy(struct perf_worker *worker)
 	for (uint32_t i = 0; i < worker->endpoint_count; i++)
 		if (worker->endpoints[i].handle)
 			dat_ep_free(worker->endpoints[i].handle);
+	if (worker->srq)
+		dat_srq_free(worker->srq);
 	session_buffer_destroy(&worker->out);
 	session_buffer_destroy(&worker->in);
+	session_buffer_destroy(&worker->shared);
+	free(worker->free_slots);
 	if (worker->session.recv_evd)
 		dat_evd_free(worker->session.recv_evd);
 	if (worker->session.request_evd)
@@ -313,6 +365,8 @@ static void *perf_thread_main(void *arg)
 	}
 	worker->counted = worker->done;
 	stats_reset(&worker->stats);
+	if (worker->samples)
+		worker->samples->count = 0;
 	if (thread->barrier)
 		pthread_barrier_wait(thread->barrier);
 	if (rc == 0)

@@ -181,20 +181,21 @@ static double ping_percentile_us(const struct stats *stats, unsigned permille)
 static void ping_client_print_head(struct ping_client *client)
 {
 	const struct ping_options *options = client->options;
+	const char *path = session_path_text(&client->peer.session, client->peer.endpoint);
 	char text[64];
 
 	tool_address_text((struct sockaddr *)&client->peer.session.address, text, sizeof(text));
 	if (options->is_json) {
 		printf("{\"adapter\": ");
 		tool_json_string(stdout, options->side.adapter);
-		printf(", \"address\": \"%s\", \"qualifier\": %" PRIu64
+		printf(", \"address\": \"%s\", \"path\": \"%s\", \"qualifier\": %" PRIu64
 		       ", \"mode\": \"%s\", \"unit\": \"us\", \"results\": [",
-		       text, options->side.qualifier, options->is_polling ? "poll" : "wait");
+		       text, path, options->side.qualifier, options->is_polling ? "poll" : "wait");
 		fflush(stdout);
 		return;
 	}
-	printf("adapter %s, address %s, %s; times in us; send: half of the round trip\n",
-	       options->side.adapter, text,
+	printf("adapter %s, address %s, path %s, %s; times in us; send: half of the round trip\n",
+	       options->side.adapter, text, path,
 	       options->is_polling ? "polling" : "waiting in dat_evd_wait");
 	printf("%-5s %9s %7s %10s %10s %10s %10s %10s %10s %10s\n", "op", "bytes", "count", "min",
 	       "avg", "p50", "p99", "p99.9", "max", "MB/s");

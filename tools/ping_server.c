@@ -218,7 +218,7 @@ int ping_server_run(const struct ping_options *options)
 		return TOOL_EXIT_FAILED;
 	}
 	while (!tool_is_stopped && (!options->side.is_once || server.served == 0)) {
-		rc = session_request_wait(session, 0, &request, &hello);
+		rc = tool_side_accept(&options->side, session, server.served, &request, &hello);
 		if (rc != 0)
 			break;
 		if (ping_server_hello(&server, &hello) != 0) {
@@ -230,9 +230,10 @@ int ping_server_run(const struct ping_options *options)
 		if (rc != 0 && rc != -EINTR && options->side.is_once)
 			result = TOOL_EXIT_FAILED;
 	}
-	if (rc == -EIO)
+	if (rc == -EIO || (rc == -ENODATA && server.served == 0))
 		result = TOOL_EXIT_FAILED;
 	dat_psp_free(psp);
 	session_close(session);
+	tool_side_end(&options->side);
 	return result;
 }

@@ -82,8 +82,8 @@ void refused_event(const struct sockaddr *address, DAT_CONN_QUAL qualifier, DAT_
 		tool_complain("cannot connect: timed out, no answer from qualifier %" PRIu64
 			      " at %s",
 			      (uint64_t)qualifier, text);
-		tool_complain("the server may be stopped, or have no descriptors left; its "
-			      "messages and `ulimit -n` there say more");
+		tool_complain("the host may be off, a firewall may be in between, or the server "
+			      "may be stopped or have no descriptors left");
 		break;
 	default:
 		tool_complain("cannot connect: %s", tool_event_text(number));
@@ -106,5 +106,17 @@ int refused_call(const char *call, DAT_RETURN code)
 	tool_call_failed(call, code);
 	if (DAT_GET_TYPE(code) == DAT_INSUFFICIENT_RESOURCES)
 		refused_descriptors(call);
+	return -EIO;
+}
+
+int refused_listen(const char *call, DAT_RETURN code, DAT_CONN_QUAL qualifier)
+{
+	refused_call(call, code);
+	if (DAT_GET_TYPE(code) == DAT_CONN_QUAL_IN_USE)
+		tool_complain("another program has the qualifier %" PRIu64
+			      " at this address: choose another one, or leave --qual out%s",
+			      (uint64_t)qualifier,
+			      qualifier <= UINT16_MAX ? "; `ss -lntp` shows who has a TCP port"
+						      : "");
 	return -EIO;
 }

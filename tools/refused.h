@@ -12,5 +12,7 @@ void refused_event(const struct sockaddr *address, DAT_CONN_QUAL qualifier,
 void refused_silence(const struct sockaddr *address, DAT_CONN_QUAL qualifier, unsigned timeout_ms);
 /* Prints why a call that makes a connection has failed. Returns -EIO. */
 int refused_call(const char *call, DAT_RETURN code);
+/* A service point cannot be made on that qualifier. Returns -EIO. */
+int refused_listen(const char *call, DAT_RETURN code, DAT_CONN_QUAL qualifier);
 
 #endif

@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <dat/opendat.h>
 
 #include "common.h"
 #include "refused.h"
@@ -82,9 +85,10 @@ void session_close(struct session *session)
 
 static void session_buffer_free(struct session_buffer *buffer)
 {
-	if (buffer->fd >= 0) {
+	if (buffer->fd >= 0 || buffer->is_mapped) {
 		munmap(buffer->data, buffer->len);
-		close(buffer->fd);
+		if (buffer->fd >= 0)
+			close(buffer->fd);
 	} else {
 		free(buffer->data);
 	}
@@ -138,6 +142,47 @@ int session_buffer_create_shared(struct session *session, size_t len,
 	}
 	*buffer_out = (struct session_buffer){.data = data, .len = len, .fd = fd};
 	/* writes to the pages now, so that no transfer has to allocate them */
+	memset(data, 0, len);
+	return session_buffer_register(session, buffer_out);
+}
+
+/* The size of a huge page by default. 0: not known. */
+static size_t huge_page_size(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	unsigned long kib = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Hugepagesize: %lu kB", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return (size_t)kib << 10;
+}
+
+int session_buffer_create_huge(struct session *session, size_t len,
+			       struct session_buffer *buffer_out)
+{
+	size_t page = huge_page_size();
+	void *data = MAP_FAILED;
+
+	*buffer_out = (struct session_buffer){.fd = -1};
+	errno = EOPNOTSUPP;
+	if (page > 0) {
+		len = (len + page - 1) / page * page;
+		data = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	}
+	if (data == MAP_FAILED) {
+		tool_complain("no huge pages for a buffer of %zu bytes: %s", len, strerror(errno));
+		tool_complain(
+			"reserve them: sysctl vm.nr_hugepages=NUMBER; /proc/meminfo shows how "
+			"many are free");
+		return -ENOMEM;
+	}
+	*buffer_out =
+		(struct session_buffer){.data = data, .len = len, .fd = -1, .is_mapped = true};
 	memset(data, 0, len);
 	return session_buffer_register(session, buffer_out);
 }
@@ -208,7 +253,7 @@ int session_listen(struct session *session, DAT_CONN_QUAL *qualifier, DAT_PSP_HA
 	if (*qualifier != 0) {
 		code = dat_psp_create(session->ia, *qualifier, session->cr_evd,
 				      DAT_PSP_CONSUMER_FLAG, psp_out);
-		return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_psp_create", code);
+		return code == DAT_SUCCESS ? 0 : refused_listen("dat_psp_create", code, *qualifier);
 	}
 	code = dat_psp_create_any(session->ia, qualifier, session->cr_evd, DAT_PSP_CONSUMER_FLAG,
 				  psp_out);
@@ -420,4 +465,20 @@ int session_completion(const DAT_EVENT *event, uint64_t *cookie_out, size_t *len
 	if (len_out)
 		*len_out = data->transfered_length;
 	return 0;
+}
+
+const char *session_path_text(struct session *session, DAT_EP_HANDLE endpoint)
+{
+	DAT_OPENDAT_PEER process = {.size = sizeof(process)};
+	DAT_IA_ATTR attr;
+
+	/* devices know nothing of the process at the other end */
+	if (dat_opendat_peer(endpoint, &process) == DAT_SUCCESS)
+		return process.flags & DAT_OPENDAT_PEER_TCP ? "tcp" : "shm";
+	if (dat_ia_query(session->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL) != DAT_SUCCESS)
+		return "unknown";
+	for (int i = 0; i < attr.num_transport_attr; i++)
+		if (strcmp(attr.transport_attr[i].name, "link") == 0)
+			return "rdma";
+	return "unknown";
 }

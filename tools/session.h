@@ -36,7 +36,8 @@ struct session_buffer {
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT lmr_context;
 	DAT_RMR_CONTEXT rmr_context;
-	int fd; /* of the memory file; -1: private memory */
+	int fd;		/* of the memory file; -1: private memory */
+	bool is_mapped; /* private memory in huge pages */
 };
 
 /* The private data of the peer's request or answer. */
@@ -50,9 +51,12 @@ int session_open(struct session *session, const char *adapter, bool is_polling,
 void session_close(struct session *session);
 
 int session_buffer_create(struct session *session, size_t len, struct session_buffer *buffer_out);
-/* The same in a memory file of fixed size, which a peer on this host can map. */
+/* A buffer in a memory file of fixed size, which a peer on this host can map. */
 int session_buffer_create_shared(struct session *session, size_t len,
 				 struct session_buffer *buffer_out);
+/* A private buffer in huge pages, which the system must have reserved. */
+int session_buffer_create_huge(struct session *session, size_t len,
+			       struct session_buffer *buffer_out);
 void session_buffer_destroy(struct session_buffer *buffer);
 
 /* Takes the next event. timeout_ms 0 waits for ever. -ETIMEDOUT: no message. */
@@ -68,6 +72,9 @@ int session_endpoint_create(struct session *session, DAT_EP_HANDLE *endpoint_out
 int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sockaddr *address,
 		    DAT_CONN_QUAL qualifier, const void *private_data, size_t private_len,
 		    struct session_private *answer_out);
+
+/* What a connection uses: "shm", "tcp", "rdma" (a device), or "unknown" for another provider. */
+const char *session_path_text(struct session *session, DAT_EP_HANDLE endpoint);
 
 /*
  * Waits for a connection request and reads its private data. timeout_ms 0 waits for ever.
@@ -98,7 +105,7 @@ int session_post_rdma(struct session_buffer *buffer, size_t len, DAT_EP_HANDLE e
  */
 int session_complete(struct session *session, DAT_EVD_HANDLE evd, uint64_t *cookie_out,
 		     size_t *len_out);
-/* The same for an event that was taken. */
+/* session_complete for an event that was taken. */
 int session_completion(const DAT_EVENT *event, uint64_t *cookie_out, size_t *len_out);
 
 #endif

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """dat_perf: measuring by the clock, both directions, batches, pictures, what its JSON says."""
+import contextlib
+import csv
 import datetime
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import socket
+import subprocess
 import tempfile
 import xml.etree.ElementTree
 
@@ -134,7 +138,8 @@ def infinite__json__intervals_before_results():
             equal(client.wait(WAIT_S), 0)
             result = json.loads("".join(lines) + client.stdout.read())
     assert len(result["intervals"]) >= 1, result
-    equal(set(result["intervals"][0]), {"at_s", "elapsed_s", "count", "per_s", "mb_per_s"})
+    equal(set(result["intervals"][0]),
+          {"time", "at_s", "elapsed_s", "count", "per_s", "mb_per_s", "gbit_per_s"})
     assert result["results"][0]["count"] >= result["intervals"][0]["count"]
 
 
@@ -147,6 +152,241 @@ def infinite__with_what_excludes_it__status_2():
         status, _, err = run(DAT_PERF, "--qual", "1", "--infinite", *options)
         equal(status, 2, options)
         contains(err, "--infinite")
+
+
+def interval__each_run__lines_before_its_result():
+    with perf_server() as (_, qualifier):
+        options = ("--interval", "0.1", "--duration", "0.5", "--test", "send-lat,write-bw",
+                   "--size", "8,64")
+        status, out, err = perf(qualifier, *options)
+        equal(status, 0, err)
+        runs = measured(qualifier, *options)["results"]
+    equal(len(runs), 4)
+    for run_of in runs:
+        intervals = run_of["intervals"]
+        assert 1 <= len(intervals) <= 10, run_of
+        times = [interval["at_s"] for interval in intervals]
+        equal(times, sorted(times))
+        # the last one ends before the run does
+        assert sum(interval["count"] for interval in intervals) > 0, run_of
+    # each result has a head of its own, below the lines of its run
+    rows = [line.split()[0] for line in out.splitlines()[1:]]
+    equal(rows.count("send-lat") + rows.count("write-bw"),
+          len(rows) - rows.count("us") - rows.count("bytes"), out)
+    assert rows.count("send-lat") > 3 and rows.count("us") == 2, out
+    for excluded in (("--csv",), ("--interval=0.01",)):
+        equal(run(DAT_PERF, "--qual", "1", "--interval", *excluded)[0], 2)
+
+
+def terminal__long_run__bar_with_the_time_left():
+    ours, theirs = pty.openpty()
+    with perf_server("--once") as (_, qualifier):
+        client = subprocess.Popen([DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--test",
+                                   "send-bw", "--size", "8", "--duration", "3"],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the client has closed its end
+                break
+            if not part:
+                break
+            shown += part
+        equal(client.wait(WAIT_S), 0)
+    os.close(ours)
+    found = re.search(rb"send-bw of 8 bytes \[(#+)( *)\] +(\d+) %, (\d+) s left", shown)
+    assert found, shown
+    equal(len(found.group(1)) + len(found.group(2)), 40)
+    assert 0 < int(found.group(3)) < 100 and int(found.group(4)) <= 3, shown
+
+
+def unit__text__as_asked_for():
+    with perf_server() as (_, qualifier):
+        common = ("--test", "write-bw", "--size", "4k", "--count", "2000")
+        for unit, factor in (("MB", 1e6), ("GB", 1e9), ("MiB", 2**20), ("GiB", 2**30),
+                             ("Mbit", 1e6 / 8), ("Gbit", 1e9 / 8)):
+            out = perf(qualifier, "--unit", unit, *common)[1].splitlines()
+            contains(out[1], f" {unit}/s ")
+            _, size, _, bandwidth, rate = out[2].split()[:5]
+            expected = float(rate) * int(size) / factor
+            assert abs(float(bandwidth) - expected) <= max(0.06, expected * 0.001), out
+        row, = measured(qualifier, *common)["results"]
+        assert abs(row["gbit_per_s"] * 125 / row["mb_per_s"] - 1) < 0.001, row
+    equal(run(DAT_PERF, "--qual", "1", "--unit", "furlong")[0], 2)
+
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+
+
+def timestamps__each_line__its_time():
+    with perf_server() as (_, qualifier):
+        options = ("--test", "send-lat,write-bw", "--size", "8", "--count", "100")
+        lines = perf(qualifier, "--timestamps", *options)[1].splitlines()[1:]
+        equal([bool(re.match(TIME, line)) for line in lines], [False, True, False, True])
+        # head and rows are aligned
+        equal({line.index(word) for line, word in zip(lines, ("us ", "send-lat"))}, {26})
+        rows = list(csv.DictReader(perf(qualifier, "--csv", "--timestamps",
+                                        *options)[1].splitlines()))
+        equal([bool(re.fullmatch(TIME, row["time"])) for row in rows], [True, True])
+        for row in measured(qualifier, *options)["results"]:
+            assert re.fullmatch(TIME, row["time"]), row
+
+
+# ---- several clients ----
+
+def clients__at_once__runs_begin_together_and_are_added_up():
+    count = 3
+    options = ("--test", "send-lat,send-bw,write-bw", "--size", "8,4k", "--duration", "0.3")
+    with perf_server("--clients", str(count), "--once") as (server, qualifier):
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(started(DAT_PERF, "--adapter", ADAPTER, "--json",
+                                                   "--timeout", "60", "--qual", qualifier,
+                                                   *options))
+                       for _ in range(count)]
+            results = []
+            for client in clients:
+                client.wait(WAIT_S)
+                equal(client.returncode, 0, client.stderr.read())
+                results.append(json.loads(client.stdout.read())["results"])
+        equal(server.wait(WAIT_S), 0)
+        lines = server.stdout.read().splitlines()
+    equal(len(lines), 6, lines)
+    for line, rows in zip(lines, zip(*results)):
+        found = re.fullmatch(rf"dat_perf: {count} clients together: (\S+) of (\d+) bytes: "
+                             r"([\d.]+) MB/s, (\d+) transfers/s in ([\d.]+) s", line)
+        assert found, line
+        equal((found.group(1), int(found.group(2))), (rows[0]["test"], rows[0]["bytes"]))
+        ways = 2 if rows[0]["test"] == "send-lat" else 1
+        # what the clients counted, and their warm-up; the time has three digits
+        assert (float(found.group(4)) + 1) * (float(found.group(5)) + 0.001) >= \
+            sum(row["count"] for row in rows) * ways, (line, rows)
+
+
+def clients__too_many_or_too_few__said():
+    options = ("--test", "send-lat", "--size", "8", "--count", "5")
+    with perf_server("--clients", "2", "--timeout", "2") as (server, qualifier):
+        # the second seat stays empty
+        status, _, err = perf(qualifier, "--timeout", "20", *options)
+        equal(status, 3, err)
+        equal(server.wait(WAIT_S), 0)
+        contains(server.stderr.read(), "not all of the clients asked for the run in 2000 ms")
+    status, _, err = run(DAT_PERF, "--server", "--adapter", ADAPTER, "--clients", "2",
+                         "--timeout", "1")
+    equal((status, err), (3, "dat_perf: no client in 1 s\n"))
+    status, _, err = run(DAT_PERF, "--qual", "1", "--clients", "2")
+    equal(status, 2)
+    contains(err, "--clients is for a server")
+
+
+def clients__server_stopped__no_process_left():
+    with perf_server("--clients", "4") as (server, _):
+        with open(f"/proc/{server.pid}/task/{server.pid}/children", encoding="ascii") as file:
+            seats = [int(word) for word in file.read().split()]
+        equal(len(seats), 4)
+        server.send_signal(signal.SIGTERM)
+        equal(server.wait(WAIT_S), 0)
+        for seat in seats:
+            assert not os.path.exists(f"/proc/{seat}"), seat
+
+
+# ---- a given load ----
+
+def rate__bandwidth_tests__kept_with_the_times_under_it():
+    with perf_server() as (_, qualifier):
+        for options in ((), ("--endpoints", "3", "--threads", "2", "--check")):
+            result = measured(qualifier, "--rate", "1k", "--test", "bw", "--size", "8",
+                              "--duration", "0.5", *options)
+            equal(result["rate"], 1000)
+            for row in result["results"]:
+                # never more than is due; fewer if the processors are busy
+                assert row["count"] <= 1000 * row["elapsed_s"] + 6, row
+                equal(row["samples"], row["count"])
+                assert 0 < row["min"] <= row["p50"] <= row["p99"] <= row["max"], row
+        status, out, err = perf(qualifier, "--rate", "500", "--test", "send-bw", "--size", "8",
+                                "--count", "100")
+        equal(status, 0, err)
+        equal(out.splitlines()[1].split()[-7:], ["us", "avg", "p50", "p90", "p99", "p99.9", "max"])
+        # 100 requests at 500 per second take a fifth of a second
+        assert float(out.splitlines()[2].split()[5]) >= 0.19, out
+        status, out, err = perf(qualifier, "--rate", "1000m", "--window", "1", "--test", "read-bw",
+                                "--size", "64k", "--count", "50")
+        equal(status, 0)
+        assert re.search(r"read-bw of 65536 bytes: \d+ requests per second instead of 1000000000",
+                         err), err
+    for excluded in (("--wait",), ("--signal", "2"), ("--bidirectional",), ("--rate", "0")):
+        equal(run(DAT_PERF, "--qual", "1", "--rate", "5", *excluded)[0], 2)
+
+
+# ---- how bytes are posted ----
+
+def segments__checked_data__nothing_wrong():
+    with perf_server() as (_, qualifier):
+        for count in ("3", "16"):
+            result = measured(qualifier, "--check", "--segments", count, "--test",
+                              ",".join(LATENCY + BANDWIDTH), "--size", "1,4097",
+                              "--count", "20", "--window", "8")
+            equal(result["segments"], int(count))
+        for wrong in ("0", "17"):
+            equal(perf(qualifier, "--segments", wrong)[0], 2)
+
+
+def srq__messages_of_many_endpoints__all_received():
+    tests = ("send-lat", "wake-lat", "send-bw", "write-bw", "read-lat")
+    with perf_server() as (server, qualifier):
+        for options in ((), ("--endpoints", "5", "--threads", "2"),
+                        ("--endpoints", "3", "--wait", "--segments", "2")):
+            result = measured(qualifier, "--srq", "--test", ",".join(tests), "--size", "8,4k",
+                              "--count", "100", *options)
+            equal(result["is_srq"], True)
+        equal(server.poll(), None)
+        for excluded in (("--check",), ("--bidirectional",), ("--test", "poll-lat"),
+                         ("--test", "reg")):
+            status, _, err = perf(qualifier, "--srq", *excluded)
+            equal(status, 2)
+            contains(err, "--srq")
+
+
+def buffer_huge__reserved_pages_or_how_to_reserve_them():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        found = re.search(r"^HugePages_Free: +(\d+)$", file.read(), re.M)
+    free = int(found.group(1)) if found else 0
+    with perf_server() as (_, qualifier):
+        options = ("--buffer", "huge", "--test", "send-lat,write-bw", "--size", "8", "--count",
+                   "50")
+        if free >= 4:
+            equal(measured(qualifier, *options)["buffer"], "huge")
+        else:
+            status, _, err = perf(qualifier, *options)
+            equal(status, 3)
+            contains(err, "no huge pages for a buffer of ")
+            contains(err, "vm.nr_hugepages")
+
+
+def samples__every_time__in_the_file():
+    with tempfile.TemporaryDirectory() as folder, perf_server() as (_, qualifier):
+        path = os.path.join(folder, "samples.csv")
+        results = measured(qualifier, "--samples", path, "--test", "send-lat,read-lat,reg-free,write-bw",
+                           "--size", "8,64", "--count", "200", "--endpoints", "4", "--threads",
+                           "2")["results"]
+        with open(path, encoding="ascii") as file:
+            rows = list(csv.DictReader(file))
+        for result in results:
+            times = [float(row["us"]) for row in rows if row["test"] == result["test"]
+                     and int(row["bytes"]) == result["bytes"]]
+            equal(len(times), result.get("samples", 0), result["test"])
+            if times:
+                for found, figure in ((min(times), "min"), (max(times), "max"),
+                                      (sum(times) / len(times), "avg")):
+                    # four digits are written, and the rate of the clock becomes more exact
+                    expected = result[figure]
+                    assert abs(found - expected) <= 0.001 + expected * 0.001, result
+        equal({row["thread"] for row in rows}, {"0", "1"})
+        status, _, err = perf(qualifier, "--samples", "/nowhere/samples")
+        equal(status, 3)
+        contains(err, "/nowhere/samples")
 
 
 # ---- both directions ----
@@ -218,6 +458,12 @@ def plot__tests_of_both_kinds__a_line_for_each():
             name = "{http://www.w3.org/2000/svg}"
             texts = [text.text for text in root.iter(name + "text")]
             equal({"send-lat", "read-lat", "write-bw", "bytes"} - set(texts), set())
+            equal(root.find(name + "title").text, "dat_perf: send-lat, read-lat, write-bw")
+            head = " ".join(texts[:3])
+            for part in (f"adapter {ADAPTER}, path ", "polling", f"host {socket.gethostname()}",
+                         "50 to 50 samples", datetime.datetime.utcnow().strftime("%Y-%m-")):
+                contains(head, part)
+            assert any(re.fullmatch("10+ (ns|us|ms)", text) for text in texts), texts
             # median and 99th percentile of two tests, and one bandwidth
             lines = [line.get("points").split() for line in root.iter(name + "polyline")]
             equal([len(points) for points in lines], [8] * 5)
@@ -326,7 +572,7 @@ def manual_page__json__lists_every_member():
     for row in result["results"]:
         for part in row.get("histogram", []):
             members |= set(part)
-    # only with --infinite, and only with --batch
+    # only with --interval or --infinite, and only with --batch
     members |= {"intervals", "at_s", "runs"}
     equal(documented, members)
 

@@ -173,6 +173,7 @@ static const struct perf_plan good_plan = {.nonce = 77,
 					   .endpoints = 3,
 					   .threads = 2,
 					   .idle = 5,
+					   .segments = 7,
 					   .is_waiting = true,
 					   .is_checked = true,
 					   .is_target_polling = true};
@@ -197,8 +198,9 @@ static void perf_hello__sent_and_read__the_same_plan(void **state)
 	assert_int_equal(plan.endpoints, good_plan.endpoints);
 	assert_int_equal(plan.threads, good_plan.threads);
 	assert_int_equal(plan.idle, good_plan.idle);
+	assert_int_equal(plan.segments, good_plan.segments);
 	assert_true(plan.is_waiting && plan.is_checked && plan.is_target_polling);
-	assert_false(plan.is_shared || plan.is_bidirectional);
+	assert_false(plan.is_shared || plan.is_bidirectional || plan.is_huge || plan.is_srq);
 }
 
 static void perf_hello__bidirectional__only_with_polling(void **state)
@@ -236,10 +238,10 @@ static void perf_hello_read__short_or_foreign__refused(void **state)
 
 static void perf_plan_is_good__one_number_out_of_range__false(void **state)
 {
-	struct perf_plan bad[12];
+	struct perf_plan bad[16];
 
 	(void)state;
-	for (unsigned i = 0; i < 12; i++)
+	for (unsigned i = 0; i < 16; i++)
 		bad[i] = good_plan;
 	bad[0].size_max = 0;
 	bad[1].size_max = PERF_SIZE_LIMIT + 1;
@@ -254,8 +256,12 @@ static void perf_plan_is_good__one_number_out_of_range__false(void **state)
 	bad[10].idle = PERF_IDLE_LIMIT + 1;
 	/* each number is valid, but the memory they need together is too large */
 	bad[11].size_max = PERF_SIZE_LIMIT;
+	bad[12].segments = 0;
+	bad[13].segments = PERF_SEGMENTS_LIMIT + 1;
+	bad[14].is_srq = true; /* data cannot be checked then */
+	bad[15].is_shared = bad[15].is_huge = true;
 	assert_true(perf_plan_is_good(&good_plan));
-	for (unsigned i = 0; i < 12; i++)
+	for (unsigned i = 0; i < 16; i++)
 		assert_false(perf_plan_is_good(&bad[i]));
 }
 
