@@ -23,7 +23,7 @@ static const struct tool_option stat_table[] = {
 	{'a', "adapter", "NAME", "@adapter", .help = "this adapter only"},
 	{'w', "watch", "[SECONDS]", .help = "again and again (default: each second)"},
 	{'j', "json", .help = "everything, as JSON"},
-	{'m', "openmetrics", .help = "everything, as OpenMetrics text"},
+	{'m', "metrics", .help = "everything, in the text format of Prometheus"},
 	TOOL_OPTIONS_COMMON,
 };
 
@@ -88,7 +88,7 @@ static int stat_parse(int argc, char **argv, struct stat_options *options)
 	if (tool_options_parse(&stat_command, argc, argv, options) != 0)
 		return -1;
 	if (options->is_json && options->is_metrics) {
-		tool_complain("--json and --openmetrics exclude each other");
+		tool_complain("--json and --metrics exclude each other");
 		return -1;
 	}
 	return 0;
@@ -156,6 +156,10 @@ static int list_read(const struct stat_options *options, struct live_list *list)
 static void list_print(const struct stat_options *options, const struct live_list *list,
 		       const struct live_list *before)
 {
+	char time[TOOL_TIME_TEXT];
+
+	if (options->watch_s > 0 && !options->is_json && !options->is_metrics)
+		printf("%s\n", tool_time_text(time));
 	if (options->is_json)
 		live_print_json(stdout, list);
 	else if (options->is_metrics)

@@ -20,7 +20,7 @@
 #define LIVE_LIBRARIES 8	/* provider libraries of one process */
 #define LIVE_CELLS (1u << 21)	/* cells of one library */
 #define LIVE_OBJECTS (1u << 18) /* objects of one process; those beyond are not shown */
-#define LIVE_INSTANCES 256u	/* and instances */
+#define LIVE_INSTANCES 256u	/* instances of one process */
 #define LIVE_VALUES 32		/* members of one object */
 #define LIVE_TYPES 16		/* types of handles, with room */
 

@@ -197,7 +197,9 @@ static void print_instance(FILE *out, const struct live_process *process, uint32
 
 void live_print_json(FILE *out, const struct live_list *list)
 {
-	fputs("{\"processes\":[", out);
+	char time[TOOL_TIME_TEXT];
+
+	fprintf(out, "{\"time\":\"%s\",\"processes\":[", tool_time_text(time));
 	for (size_t i = 0; i < list->count; i++) {
 		const struct live_process *process = list->processes[i];
 

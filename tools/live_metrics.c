@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The state of processes in the text format of OpenMetrics 1.0. docs/observing.md lists it. */
+/*
+ * The state of processes in the text format of Prometheus (0.0.4), which its node_exporter and all
+ * other scrapers read. docs/observing.md lists it.
+ */
 #include <inttypes.h>
-#include <string.h>
 
 #include <dat/udat.h>
 
@@ -11,8 +13,7 @@
 /* One family of metrics: its head, and its samples for one object or instance. */
 struct family {
 	const char *name;
-	const char *type; /* counter, gauge, info */
-	const char *unit; /* or NULL */
+	const char *type; /* counter, gauge */
 	const char *help;
 	int object; /* the type of the objects that have it; -1: instances */
 	/* of each object; 0: print() prints the samples */
@@ -25,12 +26,8 @@ struct family {
 static void begin(FILE *out, const struct family *family, const struct live_process *process,
 		  const struct live_instance *instance, const struct live_object *object)
 {
-	const char *suffix = strcmp(family->type, "counter") == 0 ? "_total"
-			     : strcmp(family->type, "info") == 0  ? "_info"
-								  : "";
-
 	/* the two rules of quoting are those of JSON for the characters that texts have */
-	fprintf(out, "opendat_%s%s{pid=\"%d\",process=", family->name, suffix, (int)process->pid);
+	fprintf(out, "opendat_%s{pid=\"%d\",process=", family->name, (int)process->pid);
 	tool_json_string(out, process->name);
 	fputs(",adapter=", out);
 	tool_json_string(out, instance->name);
@@ -139,35 +136,33 @@ static void print_available(FILE *out, const struct family *family,
 #define EVD DAT_HANDLE_TYPE_EVD
 #define SRQ DAT_HANDLE_TYPE_SRQ
 static const struct family families[] = {
-	{"objects", "gauge", NULL, "Objects of an adapter.", -1, 0, print_objects},
-	{"registered_bytes", "gauge", "bytes", "Registered memory.", -1, 0, print_registered},
-	{"endpoint", "info", NULL, "State, path and peer of an endpoint.", EP, 0, print_info},
-	{"endpoint_operations", "counter", NULL,
+	{"objects", "gauge", "Objects of an adapter.", -1, 0, print_objects},
+	{"registered_bytes", "gauge", "Registered memory.", -1, 0, print_registered},
+	{"endpoint_info", "gauge", "Always 1; state, path and peer of an endpoint.", EP, 0,
+	 print_info},
+	{"endpoint_operations_total", "counter",
 	 "Requests posted, and messages received, by operation.", EP, 0, print_operations},
-	{"endpoint_bytes", "counter", "bytes", "Bytes of these.", EP, 0, print_bytes},
-	{"endpoint_outstanding", "gauge", NULL, "Posted and not completed.", EP, 0,
-	 print_outstanding},
-	{"endpoint_connections", "counter", NULL, "Connections established.", EP,
+	{"endpoint_bytes_total", "counter", "Bytes of these.", EP, 0, print_bytes},
+	{"endpoint_outstanding", "gauge", "Posted and not completed.", EP, 0, print_outstanding},
+	{"endpoint_connections_total", "counter", "Connections established.", EP,
 	 OPENDAT_STAT_EP_CONNECTIONS, NULL},
-	{"endpoint_failed", "counter", NULL, "Operations that failed.", EP, OPENDAT_STAT_EP_FAILED,
+	{"endpoint_failed_total", "counter", "Operations that failed.", EP, OPENDAT_STAT_EP_FAILED,
 	 NULL},
-	{"endpoint_flushed", "counter", NULL, "Operations that the end of a connection flushed.",
+	{"endpoint_flushed_total", "counter", "Operations that the end of a connection flushed.",
 	 EP, OPENDAT_STAT_EP_FLUSHED, NULL},
-	{"endpoint_wakeups", "counter", NULL, "Times that a sleeping peer was woken.", EP,
+	{"endpoint_wakeups_total", "counter", "Times that a sleeping peer was woken.", EP,
 	 OPENDAT_STAT_EP_WAKEUPS, NULL},
-	{"evd_queued", "gauge", NULL, "Events in the queue.", EVD, 0, print_queued},
-	{"evd_room", "gauge", NULL, "Events that the queue can hold.", EVD, OPENDAT_STAT_EVD_ROOM,
-	 NULL},
-	{"evd_events", "counter", NULL, "Events that went through the queue.", EVD,
+	{"evd_queued", "gauge", "Events in the queue.", EVD, 0, print_queued},
+	{"evd_room", "gauge", "Events that the queue can hold.", EVD, OPENDAT_STAT_EVD_ROOM, NULL},
+	{"evd_events_total", "counter", "Events that went through the queue.", EVD,
 	 OPENDAT_STAT_EVD_TAIL, NULL},
-	{"evd_wakeups", "counter", NULL, "Times that a waiting thread was woken.", EVD,
+	{"evd_wakeups_total", "counter", "Times that a waiting thread was woken.", EVD,
 	 OPENDAT_STAT_EVD_WAKEUPS, NULL},
-	{"srq_available", "gauge", NULL, "Buffers that no message has taken.", SRQ, 0,
-	 print_available},
-	{"srq_outstanding", "gauge", NULL, "Buffers posted and not given back.", SRQ,
+	{"srq_available", "gauge", "Buffers that no message has taken.", SRQ, 0, print_available},
+	{"srq_outstanding", "gauge", "Buffers posted and not given back.", SRQ,
 	 OPENDAT_STAT_SRQ_OUTSTANDING, NULL},
-	{"srq_waiting", "gauge", NULL, "Endpoints that wait for a buffer.", SRQ,
-	 OPENDAT_STAT_SRQ_WAITING, NULL},
+	{"srq_waiting", "gauge", "Endpoints that wait for a buffer.", SRQ, OPENDAT_STAT_SRQ_WAITING,
+	 NULL},
 };
 
 static void print_object(FILE *out, const struct family *family, const struct live_process *process,
@@ -200,12 +195,9 @@ void live_print_metrics(FILE *out, const struct live_list *list)
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
 		const struct family *family = &families[i];
 
-		fprintf(out, "# TYPE opendat_%s %s\n", family->name, family->type);
-		if (family->unit)
-			fprintf(out, "# UNIT opendat_%s %s\n", family->name, family->unit);
 		fprintf(out, "# HELP opendat_%s %s\n", family->name, family->help);
+		fprintf(out, "# TYPE opendat_%s %s\n", family->name, family->type);
 		for (size_t n = 0; n < list->count; n++)
 			print_family(out, family, list->processes[n]);
 	}
-	fputs("# EOF\n", out);
 }

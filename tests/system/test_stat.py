@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -62,6 +63,8 @@ def await_more(pid, operation, before):
 
 
 # ---- what is shown ----
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 # Opens an adapter in a thread, and ends the main thread.
 WITHOUT_MAIN = """
@@ -149,6 +152,7 @@ def dat_stat__other_adapter__says_so():
 def dat_stat__watch__rates_until_interrupted():
     with traffic() as (_, client):
         with started(DAT_STAT, "--watch", "0.05", "--pid", str(client.pid)) as watcher:
+            assert re.fullmatch(TIME + "\n", watcher.stdout.readline())
             while "per second" not in watcher.stdout.readline():
                 assert watcher.poll() is None, watcher.stderr.read()
             watcher.send_signal(signal.SIGINT)
@@ -158,8 +162,14 @@ def dat_stat__watch__rates_until_interrupted():
 def dat_stat__watch_json__a_line_for_each_look():
     with traffic() as (_, client):
         with started(DAT_STAT, "-j", "-w0.05", "-p", str(client.pid)) as watcher:
+            times = []
             for _ in range(3):
-                equal(json.loads(watcher.stdout.readline())["processes"][0]["pid"], client.pid)
+                state = json.loads(watcher.stdout.readline())
+                equal(state["processes"][0]["pid"], client.pid)
+                assert re.fullmatch(TIME, state["time"]), state["time"]
+                times.append(state["time"])
+            # a look each 50 ms, so no two have the same millisecond
+            equal(times, sorted(set(times)))
 
 
 def dat_stat__watched_process_ends__fails():
@@ -174,31 +184,65 @@ def dat_stat__watched_process_ends__fails():
 SAMPLE = re.compile(r'(opendat_[a-z_]+)\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)+)\} \d+$')
 
 
-def dat_stat__openmetrics__is_well_formed():
+def dat_stat__metrics__is_well_formed():
     with traffic() as (_, client):
-        status, out, err = stat("--openmetrics", "-p", str(client.pid))
+        status, out, err = stat("--metrics", "-p", str(client.pid))
     equal(status, 0, err)
-    lines = out.splitlines()
-    equal(lines[-1], "# EOF")
-    family, seen, suffixes = None, set(), {"counter": "_total", "gauge": "", "info": "_info"}
-    for line in lines[:-1]:
-        if line.startswith("# TYPE "):
+    family, seen = None, set()
+    for line in out.splitlines():
+        if line.startswith("# HELP "):
+            family = line.split()[2]
+            assert family not in seen, f"{family} is not in one piece"
+            seen.add(family)
+        elif line.startswith("# TYPE "):
             name, kind = line.split()[2:]
-            assert name not in seen, f"{name} is not in one piece"
-            seen.add(name)
-            family = name + suffixes[kind]
-        elif not line.startswith("# "):
+            # node_exporter refuses the whole file for any other kind
+            assert name == family and kind in ("counter", "gauge"), line
+            equal(kind == "counter", name.endswith("_total"), line)
+        else:
             found = SAMPLE.match(line)
             assert found and found.group(1) == family, line
     contains(out, 'operation="send"} ')
     contains(out, f'adapter="{ADAPTER}"')
 
 
+def dat_stat__metrics__promtool_accepts_them():
+    promtool = shutil.which(os.environ.get("PROMTOOL", "promtool"))
+    if not promtool:
+        raise Skip("there is no promtool (Debian: prometheus)")
+    with traffic() as (_, client):
+        text = stat("--metrics", "-p", str(client.pid))[1]
+    contains(text, "opendat_endpoint_info{")
+    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True,
+                          text=True, timeout=WAIT_S, check=False)
+    equal((done.returncode, done.stdout + done.stderr), (0, ""))
+
+
+def observing_recipe():
+    """The command of docs/observing.md that writes the file for node_exporter."""
+    page = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "observing.md")
+    with open(page, encoding="utf-8") as file:
+        (block,) = [part for part in file.read().split("\n\n") if "node_exporter/" in part
+                    and part.startswith("    ")]
+    return block
+
+
+def dat_stat__recipe_for_node_exporter__writes_the_file():
+    with traffic() as (_, client), tempfile.TemporaryDirectory() as folder:
+        recipe = observing_recipe().replace("/var/lib/node_exporter", folder)
+        path = os.path.dirname(DAT_STAT) + ":" + os.environ["PATH"]
+        status, out, err = run("sh", "-c", recipe, env={"PATH": path})
+        equal((status, out), (0, ""), err)
+        equal(os.listdir(folder), ["opendat.prom"])
+        with open(os.path.join(folder, "opendat.prom"), encoding="utf-8") as file:
+            contains(file.read(), f'opendat_endpoint_info{{pid="{client.pid}",')
+
+
 # ---- usage ----
 
 def dat_stat__wrong_options__usage_error():
     for options in (("--pid", "x"), ("--pid", "0"), ("-p", "-1"), ("--watch=0",), ("-w", "soon"),
-                    ("--json", "--openmetrics"), ("word",), ("-j", "-w", "1", "2")):
+                    ("--json", "--metrics"), ("word",), ("-j", "-w", "1", "2")):
         status, out, err = stat(*options)
         equal((status, out), (2, ""), options)
         contains(err, "dat_stat: ")
@@ -312,7 +356,7 @@ def dat_stat__garbage_table__refused():
     }
     for name, content in tables.items():
         with liar(lambda folder, content=content: map_fake_library(folder, content)) as pid:
-            for options in ((), ("--json",), ("--openmetrics",)):
+            for options in ((), ("--json",), ("--metrics",)):
                 status, _, err = stat("--pid", str(pid), *options)
                 equal(status, 3, name + err)
                 contains(err, f"process {pid}: ")
