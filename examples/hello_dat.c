@@ -2,14 +2,17 @@
 /*
  * hello_dat: all of uDAPL on one page. Read it from top to bottom.
  *
- *   hello_dat            server: prints its connection qualifier N, serves one client
- *   hello_dat N          client: writes into the server's memory, then sends it a message
+ *   hello_dat [-a ADAPTER]               server: prints its connection qualifier N, serves one client
+ *   hello_dat [-a ADAPTER] N [HOST]      client: writes into the server's memory, then sends it a
+ *                                        message; the server is on this host if none is given
  *
  * Build:  cc hello_dat.c $(pkg-config --cflags --libs opendat)
  */
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <dat/udat.h>
 
@@ -59,6 +62,7 @@ int main(int argc, char **argv)
 	DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL, evd;
 	DAT_DTO_COOKIE cookie = {.as_64 = 42}; /* returned with the completion */
 	DAT_LMR_TRIPLET segment = {.virtual_address = (DAT_VADDR)(size_t)buffer};
+	char *adapter = "soft-lo";
 	DAT_CONN_QUAL qualifier;
 	DAT_IA_HANDLE ia;
 	DAT_PZ_HANDLE pz;
@@ -68,7 +72,9 @@ int main(int argc, char **argv)
 	DAT_EVENT event;
 
 	/* Open an adapter. soft-lo always exists; `dat_info` lists the others. */
-	CHECK(dat_ia_open("soft-lo", 8, &async_evd, &ia));
+	while (getopt(argc, argv, "a:") == 'a')
+		adapter = optarg;
+	CHECK(dat_ia_open(adapter, 8, &async_evd, &ia));
 
 	/* Register memory for transfers by the endpoints of the same protection zone. */
 	CHECK(dat_pz_create(ia, &pz));
@@ -85,7 +91,7 @@ int main(int argc, char **argv)
 	CHECK(dat_ep_create(ia, pz, evd, evd, evd, NULL, &ep));
 	segment.segment_length = 100;
 
-	if (argc < 2) { /* ---- server ---- */
+	if (argc == optind) { /* ---- server ---- */
 		DAT_PSP_HANDLE psp;
 		DAT_CR_HANDLE request;
 
@@ -108,13 +114,27 @@ int main(int argc, char **argv)
 		CHECK(dat_psp_free(psp));
 	} else { /* ---- client ---- */
 		DAT_RMR_TRIPLET remote = {.segment_length = 100};
+		struct addrinfo *found = NULL;
+		DAT_IA_ADDRESS_PTR address;
 		DAT_IA_ATTR attr;
 
-		/* The server uses the same adapter, so its address is ours. */
+		/* On this host the server uses the same adapter, so its address is ours. */
 		CHECK(dat_ia_query(ia, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, &attr, 0, NULL));
-		qualifier = strtoull(argv[1], NULL, 0);
-		CHECK(dat_ep_connect(ep, attr.ia_address_ptr, qualifier, SECONDS(10), 0, NULL,
+		address = attr.ia_address_ptr;
+		if (argc > optind + 1) {
+			int code = getaddrinfo(argv[optind + 1], NULL, NULL, &found);
+
+			if (code != 0) {
+				fprintf(stderr, "%s: %s\n", argv[optind + 1], gai_strerror(code));
+				exit(1);
+			}
+			address = (DAT_IA_ADDRESS_PTR)found->ai_addr;
+		}
+		qualifier = strtoull(argv[optind], NULL, 0);
+		CHECK(dat_ep_connect(ep, address, qualifier, SECONDS(10), 0, NULL,
 				     DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+		if (found)
+			freeaddrinfo(found); /* the call has copied the address */
 		event = expect(evd, DAT_CONNECTION_EVENT_ESTABLISHED);
 		memcpy(&window, event.event_data.connect_event_data.private_data, sizeof(window));
 

@@ -20,7 +20,8 @@ int main(int argc, char **argv)
 	DAT_EP_HANDLE ep;
 	DAT_EVENT event;
 
-	CHECK(dat_ia_open(ADAPTER, 8, &async_evd, &ia));
+	take_options(&argc, &argv);
+	CHECK(dat_ia_open(adapter, 8, &async_evd, &ia));
 	CHECK(dat_pz_create(ia, &pz));
 	memory = register_memory(ia, pz, buffer, sizeof(buffer),
 				 DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);

@@ -92,7 +92,8 @@ int main(int argc, char **argv)
 	struct offer offer;
 	DAT_EVENT event;
 
-	CHECK(dat_ia_open(ADAPTER, 8, &async_evd, &ia));
+	take_options(&argc, &argv);
+	CHECK(dat_ia_open(adapter, 8, &async_evd, &ia));
 	CHECK(dat_pz_create(ia, &pz));
 	CHECK(dat_evd_create(ia, 16, DAT_HANDLE_NULL,
 			     DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_DTO_FLAG, &evd));

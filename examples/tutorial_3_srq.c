@@ -175,7 +175,8 @@ int main(int argc, char **argv)
 {
 	DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
 
-	CHECK(dat_ia_open(ADAPTER, 8, &async_evd, &ia));
+	take_options(&argc, &argv);
+	CHECK(dat_ia_open(adapter, 8, &async_evd, &ia));
 	CHECK(dat_pz_create(ia, &pz));
 	CHECK(dat_evd_create(ia, 8 * CLIENTS, DAT_HANDLE_NULL,
 			     DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_DTO_FLAG, &evd));

@@ -112,7 +112,7 @@ static void open_adapter(int *fd)
 {
 	DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
 
-	CHECK(dat_ia_open(ADAPTER, 8, &async_evd, &ia));
+	CHECK(dat_ia_open(adapter, 8, &async_evd, &ia));
 	CHECK(dat_pz_create(ia, &pz));
 	CHECK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
 	CHECK(dat_evd_create(ia, 64, cno, DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG, &request_evd));
@@ -130,12 +130,13 @@ static void watch(int poller, int fd)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int poller = epoll_create1(EPOLL_CLOEXEC), dat_fd;
 	struct epoll_event ready;
 	char input[100];
 
+	take_options(&argc, &argv);
 	open_adapter(&dat_fd);
 	listen_and_tell(ia, request_evd);
 	watch(poller, dat_fd);

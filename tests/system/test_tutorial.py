@@ -5,7 +5,7 @@ import contextlib
 import re
 import subprocess
 
-from testing import BUILD, SOURCE, WAIT_S, contains, equal, main, run, started
+from testing import ADAPTER, BUILD, SOURCE, WAIT_S, contains, equal, main, run, started
 
 
 def program(name):
@@ -67,6 +67,37 @@ def epoll__clients_then_end_of_input__messages_printed():
             equal(process.wait(WAIT_S), 0)
         finally:
             process.kill()
+
+
+def hosts__numbers__echoed():
+    with started(program("5_hosts"), "-a", ADAPTER, "listen") as process:
+        qualifier = process.stdout.readline().split()[1]
+        status, out, err = run(program("5_hosts"), "-a", ADAPTER, "-s", "127.0.0.1", "connect", qualifier, "3")
+        equal((status, out), (0, "connected\n3 echoes\n"), err)
+        equal(process.wait(WAIT_S), 0)
+
+
+def hosts__server_killed_and_started_again__client_connects_again():
+    with contextlib.ExitStack() as stack:
+        process = stack.enter_context(started(program("5_hosts"), "listen"))
+        qualifier = process.stdout.readline().split()[1]
+        client = stack.enter_context(started(program("5_hosts"), "connect", qualifier, "1000000000"))
+        equal(client.stdout.readline(), "connected\n")
+        process.kill()
+        contains(client.stdout.readline(), "connection lost: ")
+        equal(client.stdout.readline(), "not connected: nobody listens there\n")
+        process = stack.enter_context(started(program("5_hosts"), "listen", qualifier))
+        equal(process.stdout.readline(), f"qualifier {qualifier}\n")
+        for line in client.stdout:
+            if line == "connected\n":
+                break
+            equal(line, "not connected: nobody listens there\n")
+
+
+def hosts__unknown_host__named():
+    status, _, err = run(program("5_hosts"), "-s", "nosuch.invalid", "connect", "1", "1")
+    equal(status, 1)
+    contains(err, "nosuch.invalid: ")
 
 
 def page__code_blocks__stand_in_the_programs():
