@@ -8,7 +8,8 @@
 #
 # NAME is a program without its prefix, "evd_wait". A line of the expected file is
 #   LINK PROGRAM TEST REASON...
-# LINK is rxe, siw, rxe-window or rxe-fast (the lines of rxe count for both too), or any. TEST may
+# LINK is rxe, siw, rxe-window or rxe-fast (the lines of rxe count for both too), or any; several
+# files may be given. TEST may
 # have * in it. A TEST with a - in front is not run, because it takes long to fail; - alone is the
 # whole program. The last line is `N passed, N failed, N skipped, N as expected`. The status is 0
 # when every failed test is listed. A listed test that passes is reported, and is no failure,
@@ -24,7 +25,8 @@ import sys
 import time
 
 # variables of the environment that are passed on
-KEPT = ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_RMR_BIND", "DAT_CANCELLATION", "DAT_TRANSPORT")
+KEPT = ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_CHECK", "DAT_RMR_BIND", "DAT_CANCELLATION",
+        "DAT_TRACE", "DAT_TRACE_FILE", "DAT_TRACE_WIRE", "DAT_TRANSPORT")
 
 # ERROR is what cmocka says of a test whose teardown failed too
 RESULT = re.compile(r"\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\]\s+([A-Za-z0-9_]+)")
@@ -104,7 +106,7 @@ def report(name, results, end, took, expected, count):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
-    parser.add_argument("--expected", required=True)
+    parser.add_argument("--expected", required=True, action="append")
     parser.add_argument("--link", required=True)
     parser.add_argument("--logs")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for each program")
@@ -115,11 +117,13 @@ def main():
     names = args.names or sorted(
         name[len("conformance_test_"):] for name in os.listdir(folder)
         if name.startswith("conformance_test_") and not name.endswith(".p"))
-    expected = read_expected(args.expected, args.link)
+    expected = {}
+    for path in args.expected:
+        expected.update(read_expected(path, args.link))
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith("DAT_") or key in KEPT}
     environment["LD_LIBRARY_PATH"] = ":".join(
-        os.path.join(args.build, "src", part) for part in ("registry", "soft", "verbs"))
+        os.path.join(args.build, "src", part) for part in ("registry", "soft", "verbs", "check"))
     count = {"OK": 0, "FAILED": 0, "SKIPPED": 0, "expected": 0}
     chosen = []
     for name in names:

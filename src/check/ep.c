@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Endpoints, and what is posted to them. */
+#include "check/ep.h"
+
+#include "check/object.h"
+#include "check/report.h"
+#include "check/trace.h"
+
+/* What common RDMA devices have. */
+#define COMMON_DTOS 16384
+#define COMMON_SEGMENTS 16
+#define COMMON_READS 16
+
+/* Notes what completions and the size of the queue depend on. */
+static void learn(struct check_object *ep)
+{
+	DAT_EP_PARAM param;
+	struct check_object *recv_evd, *request_evd;
+
+	if (dat_ep_query(ep->inner,
+			 DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+				 DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS,
+			 &param) != DAT_SUCCESS)
+		return;
+	recv_evd = check_outer_object(param.recv_evd_handle);
+	request_evd = check_outer_object(param.request_evd_handle);
+	check_lock();
+	ep->life->ep.recv_evd = recv_evd;
+	ep->life->ep.request_evd = request_evd;
+	ep->life->ep.max_requests = param.ep_attr.max_request_dtos;
+	check_unlock();
+}
+
+struct check_object *check_ep_make(const char *maker, struct check_object *ia, DAT_EP_HANDLE inner)
+{
+	struct check_object *ep = check_object_make(maker, ia, DAT_HANDLE_TYPE_EP, inner);
+
+	if (ep)
+		learn(ep);
+	return ep;
+}
+
+void check_ep_kill(struct check_object *ep)
+{
+	check_lock();
+	trace_wire_close_locked(ep);
+	check_requests_orphan_locked(ep);
+	check_object_kill_locked(ep);
+	check_unlock();
+}
+
+/* ---- creation ---- */
+
+static void advise(struct check_call *call, struct check_object *ep, const DAT_EP_ATTR *attr)
+{
+	if (!attr)
+		return;
+	if (attr->max_recv_dtos > COMMON_DTOS || attr->max_request_dtos > COMMON_DTOS)
+		check_report(call, CHECK_LARGE_COUNT, ep,
+			     "max_recv_dtos %d and max_request_dtos %d: common devices have %d",
+			     attr->max_recv_dtos, attr->max_request_dtos, COMMON_DTOS);
+	if (attr->max_recv_iov > COMMON_SEGMENTS || attr->max_request_iov > COMMON_SEGMENTS ||
+	    attr->max_rdma_read_iov > COMMON_SEGMENTS || attr->max_rdma_write_iov > COMMON_SEGMENTS)
+		check_report(call, CHECK_LARGE_COUNT, ep,
+			     "more than %d segments for a request: common devices have fewer",
+			     COMMON_SEGMENTS);
+	if (attr->max_rdma_read_in > COMMON_READS || attr->max_rdma_read_out > COMMON_READS)
+		check_report(call, CHECK_LARGE_COUNT, ep,
+			     "max_rdma_read_in %d and max_rdma_read_out %d: common devices have %d",
+			     attr->max_rdma_read_in, attr->max_rdma_read_out, COMMON_READS);
+}
+
+static DAT_RETURN end_create(struct check_call *call, struct check_object *ia, DAT_RETURN ret,
+			     const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep_handle)
+{
+	struct check_object *ep = NULL;
+
+	if (ret == DAT_SUCCESS && ia)
+		ep = check_ep_make(call->name, ia, *ep_handle);
+	if (ep) {
+		*ep_handle = ep;
+		advise(call, ep, attr);
+	}
+	return check_end(call, ret);
+}
+
+DAT_RETURN check_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+			   DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
+			   DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR *ep_attributes,
+			   DAT_EP_HANDLE *ep_handle)
+{
+	struct check_call call;
+	struct check_object *ia =
+		check_begin(&call, CHECK_CALL_ep_create, ia_handle, DAT_HANDLE_TYPE_IA);
+
+	return end_create(&call, ia,
+			  dat_ep_create(check_inner(ia_handle), check_inner(pz_handle),
+					check_inner(recv_evd_handle),
+					check_inner(request_evd_handle),
+					check_inner(connect_evd_handle), ep_attributes, ep_handle),
+			  ep_attributes, ep_handle);
+}
+
+DAT_RETURN check_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+				    DAT_EVD_HANDLE recv_evd_handle,
+				    DAT_EVD_HANDLE request_evd_handle,
+				    DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
+				    const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+{
+	struct check_call call;
+	struct check_object *ia =
+		check_begin(&call, CHECK_CALL_ep_create_with_srq, ia_handle, DAT_HANDLE_TYPE_IA);
+
+	return end_create(&call, ia,
+			  dat_ep_create_with_srq(check_inner(ia_handle), check_inner(pz_handle),
+						 check_inner(recv_evd_handle),
+						 check_inner(request_evd_handle),
+						 check_inner(connect_evd_handle),
+						 check_inner(srq_handle), ep_attributes, ep_handle),
+			  ep_attributes, ep_handle);
+}
+
+/* ---- queries and changes ---- */
+
+DAT_RETURN check_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
+			  DAT_EP_PARAM *ep_param)
+{
+	struct check_call call;
+	struct check_object *ep =
+		check_begin(&call, CHECK_CALL_ep_query, ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = dat_ep_query(check_inner(ep_handle), ep_param_mask, ep_param);
+
+	if (ret == DAT_SUCCESS && ep) {
+		if (ep_param_mask & DAT_EP_FIELD_IA_HANDLE)
+			ep_param->ia_handle = ep->ia;
+		if (ep_param_mask & DAT_EP_FIELD_PZ_HANDLE)
+			ep_param->pz_handle = check_outer(ep_param->pz_handle);
+		if (ep_param_mask & DAT_EP_FIELD_RECV_EVD_HANDLE)
+			ep_param->recv_evd_handle = check_outer(ep_param->recv_evd_handle);
+		if (ep_param_mask & DAT_EP_FIELD_REQUEST_EVD_HANDLE)
+			ep_param->request_evd_handle = check_outer(ep_param->request_evd_handle);
+		if (ep_param_mask & DAT_EP_FIELD_CONNECT_EVD_HANDLE)
+			ep_param->connect_evd_handle = check_outer(ep_param->connect_evd_handle);
+		if (ep_param_mask & DAT_EP_FIELD_SRQ_HANDLE)
+			ep_param->srq_handle = check_outer(ep_param->srq_handle);
+	}
+	return check_end(&call, ret);
+}
+
+DAT_RETURN check_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
+			   const DAT_EP_PARAM *ep_param)
+{
+	struct check_call call;
+	struct check_object *ep =
+		check_begin(&call, CHECK_CALL_ep_modify, ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_EP_PARAM inner;
+	DAT_RETURN ret;
+
+	if (ep_param) {
+		inner = *ep_param;
+		inner.pz_handle = check_inner(ep_param->pz_handle);
+		inner.recv_evd_handle = check_inner(ep_param->recv_evd_handle);
+		inner.request_evd_handle = check_inner(ep_param->request_evd_handle);
+		inner.connect_evd_handle = check_inner(ep_param->connect_evd_handle);
+		inner.srq_handle = check_inner(ep_param->srq_handle);
+	}
+	ret = dat_ep_modify(check_inner(ep_handle), ep_param_mask, ep_param ? &inner : NULL);
+	if (ret == DAT_SUCCESS && ep)
+		learn(ep);
+	return check_end(&call, ret);
+}
+
+DAT_RETURN check_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
+			       DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle)
+{
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_get_status, ep_handle, DAT_HANDLE_TYPE_EP);
+	return check_end(&call, dat_ep_get_status(check_inner(ep_handle), ep_state, recv_idle,
+						  request_idle));
+}
+
+DAT_RETURN check_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated,
+			       DAT_COUNT *bufs_alloc_span)
+{
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_recv_query, ep_handle, DAT_HANDLE_TYPE_EP);
+	return check_end(
+		&call, dat_ep_recv_query(check_inner(ep_handle), nbufs_allocated, bufs_alloc_span));
+}
+
+DAT_RETURN check_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
+				  DAT_COUNT hard_high_watermark)
+{
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_set_watermark, ep_handle, DAT_HANDLE_TYPE_EP);
+	return check_end(&call, dat_ep_set_watermark(check_inner(ep_handle), soft_high_watermark,
+						     hard_high_watermark));
+}
+
+/* ---- connections ---- */
+
+/* Ends a call that belongs to the history of the endpoint. */
+static DAT_RETURN end_step(struct check_call *call, DAT_RETURN ret)
+{
+	if (call->object) {
+		check_lock();
+		check_step_locked(call->object, call->name, ret);
+		check_unlock();
+	}
+	return check_end(call, ret);
+}
+
+DAT_RETURN check_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
+			    DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
+			    DAT_COUNT private_data_size, const DAT_PVOID private_data,
+			    DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
+{
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_connect, ep_handle, DAT_HANDLE_TYPE_EP);
+	return end_step(&call, dat_ep_connect(check_inner(ep_handle), remote_ia_address,
+					      remote_conn_qual, timeout, private_data_size,
+					      private_data, quality_of_service, connect_flags));
+}
+
+DAT_RETURN check_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
+				DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+				const DAT_PVOID private_data, DAT_QOS quality_of_service)
+{
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_dup_connect, ep_handle, DAT_HANDLE_TYPE_EP);
+	return end_step(&call, dat_ep_dup_connect(
+				       check_inner(ep_handle), check_inner(ep_dup_handle), timeout,
+				       private_data_size, private_data, quality_of_service));
+}
+
+DAT_RETURN check_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)
+{
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_disconnect, ep_handle, DAT_HANDLE_TYPE_EP);
+	return end_step(&call, dat_ep_disconnect(check_inner(ep_handle), close_flags));
+}
+
+DAT_RETURN check_ep_reset(DAT_EP_HANDLE ep_handle)
+{
+	struct check_call call;
+
+	struct check_object *ep =
+		check_begin(&call, CHECK_CALL_ep_reset, ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = dat_ep_reset(check_inner(ep_handle));
+
+	if (ret == DAT_SUCCESS && ep) {
+		check_lock();
+		trace_wire_close_locked(ep);
+		ep->life->ep.flow.is_passive = false;
+		ep->life->ep.empty_ns = 0;
+		check_unlock();
+	}
+	return end_step(&call, ret);
+}
+
+DAT_RETURN check_ep_free(DAT_EP_HANDLE ep_handle)
+{
+	struct check_call call;
+	struct check_object *ep =
+		check_begin(&call, CHECK_CALL_ep_free, ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
+	DAT_RETURN ret;
+
+	if (ep && check_rule_is_on(CHECK_CONNECTED))
+		(void)dat_ep_get_status(ep->inner, &state, NULL, NULL);
+	ret = dat_ep_free(check_inner(ep_handle));
+	if (ret == DAT_SUCCESS && state == DAT_EP_STATE_CONNECTED)
+		check_report(&call, CHECK_CONNECTED, ep, "%s is connected", check_name(ep).text);
+	if (ret == DAT_SUCCESS && ep)
+		check_ep_kill(ep);
+	return check_end_free(&call, ret);
+}
+
+/* ---- posting ---- */
+
+typedef __typeof__(dat_ep_post_send) post_message;
+
+/* Sends and Receives differ in the call that carries them out. */
+static DAT_RETURN message(struct check_call *call, post_message *down, DAT_EP_HANDLE ep_handle,
+			  struct check_post *post)
+{
+	struct check_object *ep = call->object;
+	DAT_DTO_COOKIE cookie = post->cookie;
+	DAT_RETURN ret;
+
+	post->call = call;
+	if (ep)
+		cookie = check_request_begin(ep, post);
+	ret = down(check_inner(ep_handle), post->segment_count, (DAT_LMR_TRIPLET *)post->segments,
+		   cookie, post->flags);
+	if (ep)
+		check_request_posted(ep, post, cookie, ret);
+	return check_end(call, ret);
+}
+
+DAT_RETURN check_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			      DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			      DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct check_post post = {.kind = CHECK_SEND,
+				  .segment_count = num_segments,
+				  .segments = local_iov,
+				  .cookie = user_cookie,
+				  .flags = completion_flags,
+				  .posted_at = CHECK_CALLER};
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_post_send, ep_handle, DAT_HANDLE_TYPE_EP);
+	return message(&call, dat_ep_post_send, ep_handle, &post);
+}
+
+DAT_RETURN check_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			      DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			      DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct check_post post = {.kind = CHECK_RECV,
+				  .segment_count = num_segments,
+				  .segments = local_iov,
+				  .cookie = user_cookie,
+				  .flags = completion_flags,
+				  .posted_at = CHECK_CALLER};
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_post_recv, ep_handle, DAT_HANDLE_TYPE_EP);
+	return message(&call, dat_ep_post_recv, ep_handle, &post);
+}
+
+typedef __typeof__(dat_ep_post_rdma_write) post_rdma;
+
+/* RDMA Reads and Writes differ in the call that carries them out. */
+static DAT_RETURN rdma(struct check_call *call, post_rdma *down, DAT_EP_HANDLE ep_handle,
+		       struct check_post *post)
+{
+	struct check_object *ep = call->object;
+	DAT_DTO_COOKIE cookie = post->cookie;
+	DAT_RETURN ret;
+
+	post->call = call;
+	if (ep)
+		cookie = check_request_begin(ep, post);
+	ret = down(check_inner(ep_handle), post->segment_count, (DAT_LMR_TRIPLET *)post->segments,
+		   cookie, post->remote, post->flags);
+	if (ep)
+		check_request_posted(ep, post, cookie, ret);
+	return check_end(call, ret);
+}
+
+DAT_RETURN check_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				   DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				   const DAT_RMR_TRIPLET *remote_iov,
+				   DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct check_post post = {.kind = CHECK_READ,
+				  .segment_count = num_segments,
+				  .segments = local_iov,
+				  .remote = remote_iov,
+				  .cookie = user_cookie,
+				  .flags = completion_flags,
+				  .posted_at = CHECK_CALLER};
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_post_rdma_read, ep_handle, DAT_HANDLE_TYPE_EP);
+	return rdma(&call, dat_ep_post_rdma_read, ep_handle, &post);
+}
+
+DAT_RETURN check_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				    const DAT_RMR_TRIPLET *remote_iov,
+				    DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct check_post post = {.kind = CHECK_WRITE,
+				  .segment_count = num_segments,
+				  .segments = local_iov,
+				  .remote = remote_iov,
+				  .cookie = user_cookie,
+				  .flags = completion_flags,
+				  .posted_at = CHECK_CALLER};
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_ep_post_rdma_write, ep_handle, DAT_HANDLE_TYPE_EP);
+	return rdma(&call, dat_ep_post_rdma_write, ep_handle, &post);
+}
