@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_info lists the interface adapters, with the source and the attributes of each. */
 #include <dlfcn.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,12 +98,10 @@ static int info_list_make(struct info_list *list, const char *only)
 	return 0;
 }
 
-/* The library that serves the adapter, by its path if it is loaded. */
+/* The library of an adapter that does not open. */
 static void info_library_find(struct info_adapter *adapter)
 {
 	const char *name = "?";
-	struct link_map *map;
-	void *handle;
 
 	if (adapter->line)
 		name = adapter->line->library;
@@ -113,12 +110,6 @@ static void info_library_find(struct info_adapter *adapter)
 	else if (strncmp(adapter->name, "verbs-", 6) == 0)
 		name = "libdat-verbs.so.1";
 	snprintf(adapter->library, sizeof(adapter->library), "%s", name);
-	handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
-	if (!handle)
-		return;
-	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] != '\0')
-		snprintf(adapter->library, sizeof(adapter->library), "%s", map->l_name);
-	dlclose(handle);
 }
 
 static bool info_is_loaded(const char *library)
@@ -141,10 +132,11 @@ static bool info_line_is_open(const struct info_line *line, const struct info_ad
 /* Finds the line that was opened, or else the first one that defines the adapter. */
 static void info_line_find(struct info_adapter *adapter, const struct info_sources *sources)
 {
+	const char *name = adapter->is_default ? adapter->ia_attr.adapter_name : adapter->name;
 	const struct info_line *line;
 
 	for (line = sources->lines; line; line = line->next) {
-		if (strcmp(line->name, adapter->name) != 0)
+		if (strcmp(line->name, name) != 0)
 			continue;
 		if (!adapter->line)
 			adapter->line = line;
@@ -161,7 +153,11 @@ static void info_adapter_fill(struct info_adapter *adapter, const struct info_so
 	info_adapter_open(adapter);
 	info_log_end(adapter);
 	info_line_find(adapter, sources);
-	info_library_find(adapter);
+	if (!adapter->provider_attr)
+		info_library_find(adapter);
+	else if (adapter->line && registry_conf_is_reference(adapter->line->library) &&
+		 !info_is_loaded(adapter->line->library))
+		adapter->missing = adapter->line->library;
 	info_why(adapter, sources);
 }
 
@@ -182,31 +178,57 @@ static const char *info_safety_text(const struct info_adapter *adapter)
 	return adapter->provider_attr && adapter->provider_attr->is_thread_safe ? "yes" : "no";
 }
 
+/* One row of the list, without the name of the library. */
+#define INFO_COLUMNS 4u
+struct info_row {
+	char cells[INFO_COLUMNS][512];
+};
+
+static void info_row_fill(const struct info_adapter *adapter, const struct info_sources *sources,
+			  struct info_row *row)
+{
+	size_t size = sizeof(row->cells[0]);
+
+	snprintf(row->cells[0], size, "%s", adapter->name);
+	if (adapter->provider_attr)
+		tool_address_text(adapter->ia_attr.ia_address_ptr, row->cells[1], size);
+	else
+		snprintf(row->cells[1], size, "cannot be opened");
+	snprintf(row->cells[2], size, "%s", info_safety_text(adapter));
+	info_source_text(sources, adapter, row->cells[3], size);
+}
+
+static void info_row_print(const struct info_row *row, const int widths[INFO_COLUMNS],
+			   const char *library, const char *missing)
+{
+	for (unsigned i = 0; i < INFO_COLUMNS; i++)
+		printf("%-*s  ", widths[i], row->cells[i]);
+	printf("%s%s%s\n", library, missing ? " instead of " : "", missing ? missing : "");
+}
+
 static void info_print_short(const struct info_list *list, const struct info_sources *sources)
 {
-	char address[64], source[512];
-	int width = 8;
+	static const struct info_row head = {{"name", "address", "thread safe", "source"}};
+	struct info_row *rows = calloc(list->count, sizeof(*rows));
+	int widths[INFO_COLUMNS];
 
-	for (size_t i = 0; i < list->count; i++) {
-		int len = (int)strlen(list->adapters[i].name);
+	if (!rows)
+		abort();
+	for (unsigned i = 0; i < INFO_COLUMNS; i++)
+		widths[i] = (int)strlen(head.cells[i]);
+	for (size_t n = 0; n < list->count; n++) {
+		info_row_fill(&list->adapters[n], sources, &rows[n]);
+		for (unsigned i = 0; i < INFO_COLUMNS; i++) {
+			int len = (int)strlen(rows[n].cells[i]);
 
-		width = len > width ? len : width;
+			widths[i] = len > widths[i] ? len : widths[i];
+		}
 	}
-	printf("%-*s  %-15s  %-11s  %-20s  %s\n", width, "name", "address", "thread safe", "source",
-	       "library");
-	for (size_t i = 0; i < list->count; i++) {
-		const struct info_adapter *adapter = &list->adapters[i];
-
-		if (adapter->provider_attr)
-			tool_address_text(adapter->ia_attr.ia_address_ptr, address,
-					  sizeof(address));
-		else
-			snprintf(address, sizeof(address), "cannot be opened");
-		printf("%-*s  %-15s  %-11s  %-20s  %s\n", width, adapter->name, address,
-		       info_safety_text(adapter),
-		       info_source_text(sources, adapter, source, sizeof(source)),
-		       adapter->library);
-	}
+	info_row_print(&head, widths, "library", NULL);
+	for (size_t n = 0; n < list->count; n++)
+		info_row_print(&rows[n], widths, list->adapters[n].library,
+			       list->adapters[n].missing);
+	free(rows);
 }
 
 static void info_print_verbose(const struct info_list *list, const struct info_sources *sources)
@@ -222,10 +244,13 @@ static void info_print_verbose(const struct info_list *list, const struct info_s
 		if (adapter->line)
 			printf("  %-38s \"%s\"\n", "instance data", adapter->line->instance_data);
 		printf("  %-38s %s\n", "library", adapter->library);
+		if (adapter->missing)
+			printf("  %-38s %s, which is missing\n", "instead of", adapter->missing);
 		printf("  %-38s %s\n", "listed as thread safe", info_safety_text(adapter));
-		if (adapter->provider_attr)
+		if (adapter->provider_attr) {
+			info_settings_print(adapter, sources);
 			info_attr_print(adapter);
-		else
+		} else
 			printf("  cannot be opened: %s\n",
 			       tool_return_text(adapter->open_code, text, sizeof(text)));
 	}
@@ -257,6 +282,10 @@ static void info_print_adapter_json(const struct info_adapter *adapter,
 	tool_json_string(stdout, info_source_text(sources, adapter, text, sizeof(text)));
 	printf(", \"library\": ");
 	tool_json_string(stdout, adapter->library);
+	if (adapter->missing) {
+		printf(", \"instead_of\": ");
+		tool_json_string(stdout, adapter->missing);
+	}
 	printf(", \"thread_safe\": \"%s\", ", info_safety_text(adapter));
 	if (adapter->line) {
 		printf("\"instance_data\": ");
@@ -264,6 +293,7 @@ static void info_print_adapter_json(const struct info_adapter *adapter,
 		printf(", ");
 	}
 	if (adapter->provider_attr) {
+		info_settings_print_json(adapter, sources);
 		info_attr_print_json(adapter);
 	} else {
 		printf("\"error\": ");
@@ -363,10 +393,12 @@ static const struct tool_option info_table[] = {
 	{'l', "list", .help = "names only"},
 	{'j', "json", .help = "everything, as JSON"},
 	{'a', "adapter", "NAME", "@adapter", .help = "this adapter only, even if it is not listed"},
+	{'c', "checks", .help = "the rules that DAT_CHECK=1 tests (docs/checking.md)"},
 	TOOL_OPTIONS_COMMON,
 };
 
 struct info_options {
+	bool is_checks;
 	enum info_format format;
 	const char *only;
 };
@@ -385,6 +417,9 @@ static int info_parse_option(int letter, const char *value, void *context)
 	case 'j':
 		options->format = INFO_JSON;
 		return 0;
+	case 'c':
+		options->is_checks = true;
+		return 0;
 	default: /* 'a' */
 		options->only = value;
 		return 0;
@@ -393,6 +428,7 @@ static int info_parse_option(int letter, const char *value, void *context)
 
 static const struct tool_command info_command = {
 	.usage = "usage: dat_info [-v | -l | -j] [-q] [-a NAME]\n"
+		 "       dat_info --checks\n"
 		 "\n"
 		 "Lists the interface adapters of this host.\n",
 	.status = "Exit status: 0 all adapters can be opened, 1 at least one cannot, 2 usage "
@@ -413,6 +449,8 @@ int main(int argc, char **argv)
 	}
 	if (tool_is_quiet)
 		tool_drop_output();
+	if (options.is_checks)
+		return info_checks_print();
 	info_log_enable();
 	return info_run(options.format, options.only);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The parts of dat_info: the sources of adapters (info_source.c), the attributes of an open adapter
- * (info_attr.c), why one does not open (info_log.c, info_why.c), and the listings (dat_info.c).
+ * (info_attr.c), its settings (info_settings.c), why one does not open (info_log.c, info_why.c), and the listings (dat_info.c).
  */
 #ifndef TOOLS_INFO_H
 #define TOOLS_INFO_H
@@ -54,6 +54,8 @@ struct info_adapter {
 	bool is_unsafe_listed;	      /* the registry lists it as not thread safe */
 	const struct info_line *line; /* that was opened, or the first; NULL: built in */
 	char library[512];	      /* the path that was loaded, or the name to load */
+	const char *missing;	      /* the library of its line that this one replaces, or NULL */
+	bool is_default;	      /* DAT_OPENDAT_DEFAULT opened another adapter by this name */
 	DAT_RETURN open_code;
 	struct info_texts reasons; /* why it does not open */
 	struct info_texts advice;  /* what to do about it */
@@ -84,8 +86,24 @@ void info_text_add(struct info_texts *texts, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void info_texts_free(struct info_texts *texts);
 
+/* info_advice.c: adds what to do about the reasons that the libraries gave. */
+void info_advise(struct info_adapter *adapter);
+/* Drops the texts that contain that part. */
+void info_texts_drop(struct info_texts *texts, const char *part);
+
+/* info_settings.c: the settings of an open adapter of OpenDAT, each with where it comes from. */
+void info_settings_print(const struct info_adapter *adapter, const struct info_sources *sources);
+/* Prints the member `"settings": [...], ` of a JSON object, if it is such an adapter. */
+void info_settings_print_json(const struct info_adapter *adapter,
+			      const struct info_sources *sources);
+
 void info_attr_print(const struct info_adapter *adapter);
 /* Prints the members `"ia": {...}, "provider": {...}` of a JSON object. */
 void info_attr_print_json(const struct info_adapter *adapter);
+
+/* ---- info_checks.c ---- */
+
+/* Prints the rules of the provider that checks. Returns the exit status. */
+int info_checks_print(void);
 
 #endif

@@ -3,10 +3,13 @@
  * Prints the attributes of an open adapter as text and as JSON. Two tables give the name, kind and
  * unit of every member of the attribute structures.
  */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <dat/dat_registry.h>
 
 #include "common.h"
 #include "info.h"
@@ -21,6 +24,7 @@ enum info_kind {
 	INFO_SOCKADDR,
 	INFO_MEM_TYPES,
 	INFO_FLAGS,
+	INFO_BITS, /* the same, of a DAT_COUNT: JSON has the number */
 	INFO_CHOICE,
 	INFO_MATRIX,
 	INFO_NAMED, /* array of names and values; its length is at `count_offset` */
@@ -69,6 +73,13 @@ static const struct info_name info_creator_names[] = {
 	{DAT_PSP_CREATES_EP_ALWAYS, "always"},
 	{0, NULL},
 };
+/* the sums that udat.h describes at these members */
+static const struct info_name info_watermark_names[] = {
+	{0x001, "low"}, {0x010, "soft high"}, {0x100, "hard high"}, {0, NULL}};
+static const struct info_name info_srq_names[] = {
+	{0x01, "available_dto_count"}, {0x10, "outstanding_dto_count"}, {0, NULL}};
+static const struct info_name info_recv_names[] = {
+	{0x01, "nbufs_allocated"}, {0x10, "bufs_alloc_span"}, {0, NULL}};
 static const struct info_name info_pz_names[] = {
 	{DAT_PZ_UNIQUE, "unique"},
 	{DAT_PZ_SHAREABLE, "shareable"},
@@ -140,10 +151,10 @@ static const struct info_field info_provider_fields[] = {
 	PR(optimal_buffer_alignment, .kind = INFO_U32, .unit = "bytes"),
 	PR(evd_stream_merging_supported, .kind = INFO_MATRIX),
 	PR(srq_supported, .kind = INFO_BOOLEAN),
-	PR(srq_watermarks_supported, .kind = INFO_COUNT),
+	PR(srq_watermarks_supported, .kind = INFO_BITS, .names = info_watermark_names),
 	PR(srq_ep_pz_difference_supported, .kind = INFO_BOOLEAN),
-	PR(srq_info_supported, .kind = INFO_COUNT),
-	PR(ep_recv_info_supported, .kind = INFO_COUNT),
+	PR(srq_info_supported, .kind = INFO_BITS, .names = info_srq_names),
+	PR(ep_recv_info_supported, .kind = INFO_BITS, .names = info_recv_names),
 	PR(lmr_sync_req, .kind = INFO_BOOLEAN),
 	PR(dto_async_return_guaranteed, .kind = INFO_BOOLEAN),
 	PR(rdma_write_for_rdma_read_req, .kind = INFO_BOOLEAN),
@@ -151,6 +162,20 @@ static const struct info_field info_provider_fields[] = {
 	   .count_offset = offsetof(DAT_PROVIDER_ATTR, num_provider_specific_attr)),
 	{.name = NULL},
 };
+
+/* What was opened: the library that has the functions, and the name that the adapter goes by. */
+static void info_opened_find(struct info_adapter *adapter, DAT_EVD_HANDLE async_evd)
+{
+	const DAT_PROVIDER *provider = DAT_HANDLE_TO_PROVIDER(async_evd);
+	const char *name = adapter->name;
+	Dl_info found;
+
+	if (dladdr((void *)(uintptr_t)provider->ia_open_func, &found) && found.dli_fname)
+		snprintf(adapter->library, sizeof(adapter->library), "%s", found.dli_fname);
+	if (strncmp(name, "RO_AWARE_", 9) == 0)
+		name += 9;
+	adapter->is_default = strcmp(adapter->ia_attr.adapter_name, name) != 0;
+}
 
 void info_adapter_open(struct info_adapter *adapter)
 {
@@ -167,6 +192,8 @@ void info_adapter_open(struct info_adapter *adapter)
 					  DAT_PROVIDER_FIELD_ALL, adapter->provider_attr);
 	if (adapter->open_code != DAT_SUCCESS)
 		info_adapter_close(adapter);
+	else
+		info_opened_find(adapter, async_evd);
 }
 
 void info_adapter_close(struct info_adapter *adapter)
@@ -220,18 +247,20 @@ static void info_names_text(const struct info_field *field, uint32_t value, char
 		used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
 					 name->name);
 	}
-	if (rest != 0 && field->kind == INFO_FLAGS && used < size)
+	if (rest != 0 && field->kind != INFO_CHOICE && used < size)
 		used += (size_t)snprintf(text + used, size - used, "%s0x%x", used ? ", " : "",
 					 rest);
 	if (used == 0)
-		snprintf(text, size, "0x%x", value);
+		snprintf(text, size, field->kind == INFO_BITS ? "none" : "0x%x", value);
 }
 
-/* One memory type has the value 0, so it is always in the set. */
+/* One memory type has the value 0, so it is always in the set; another is the sum of two. */
 static void info_mem_types_text(uint32_t value, char *text, size_t size)
 {
-	snprintf(text, size, "virtual%s%s", value & DAT_MEM_TYPE_LMR ? ", lmr" : "",
-		 value & DAT_MEM_TYPE_SHARED_VIRTUAL ? ", shared_virtual" : "");
+	snprintf(text, size, "virtual%s%s%s", value & DAT_MEM_TYPE_LMR ? ", lmr" : "",
+		 value & DAT_MEM_TYPE_SHARED_VIRTUAL ? ", shared_virtual" : "",
+		 (value & DAT_MEM_TYPE_SO_VIRTUAL) == DAT_MEM_TYPE_SO_VIRTUAL ? ", so_virtual"
+									      : "");
 }
 
 static void info_bytes_text(uint64_t value, const char *unit, char *text, size_t size)
@@ -293,6 +322,7 @@ static void info_field_text(const struct info_field *field, const void *base, ch
 		info_mem_types_text(value, text, size);
 		break;
 	case INFO_FLAGS:
+	case INFO_BITS:
 	case INFO_CHOICE:
 		info_names_text(field, value, text, size);
 		break;
@@ -389,6 +419,7 @@ static void info_fields_print_json(const struct info_field *field, const void *b
 			printf("%" PRIu32, info_u32(base, field->offset));
 			break;
 		case INFO_COUNT:
+		case INFO_BITS:
 			printf("%" PRId32, (int32_t)info_u32(base, field->offset));
 			break;
 		case INFO_BYTES:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The errors that the libraries log while an adapter is opened. They write to descriptor 2, which
- * is a file in memory meanwhile. That takes one descriptor more than without.
+ * is a pipe meanwhile. That takes two descriptors more than without.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common.h"
@@ -16,6 +16,7 @@
 
 static bool log_is_ours; /* the user does not want to see the log */
 static int log_stderr = -1;
+static int log_pipe = -1;
 
 void info_log_enable(void)
 {
@@ -28,18 +29,19 @@ void info_log_enable(void)
 
 void info_log_begin(void)
 {
-	int fd;
+	int ends[2];
 
 	if (!log_is_ours)
 		return;
 	fflush(stderr);
-	fd = memfd_create("dat_info", MFD_CLOEXEC);
-	if (fd < 0)
+	/* a system that denies memory files has pipes; what does not fit is lost, which is much */
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return;
+	log_pipe = ends[0];
 	log_stderr = dup(STDERR_FILENO);
 	if (log_stderr >= 0)
-		dup2(fd, STDERR_FILENO);
-	close(fd);
+		dup2(ends[1], STDERR_FILENO);
+	close(ends[1]);
 }
 
 /* The text of a line behind the name and number of the process. NULL: the line is of another kind.
@@ -52,10 +54,25 @@ static char *log_text(char *line)
 		char *name = strstr(line, names[i]);
 		char *text = name ? strstr(name, "]: ") : NULL;
 
-		if (text)
-			return text + 3;
+		if (!text)
+			continue;
+		text += strlen("]: ");
+		return strncmp(text, "error: ", 7) == 0 ? text + 7 : text;
 	}
 	return NULL;
+}
+
+/* What is in the pipe. Returns its length. */
+static ssize_t read_all(char *text, size_t room)
+{
+	size_t len = 0;
+	ssize_t count;
+
+	while (len < room && (count = read(log_pipe, text + len, room - len)) > 0)
+		len += (size_t)count;
+	close(log_pipe);
+	log_pipe = -1;
+	return (ssize_t)len;
 }
 
 /* Passes each line to the adapter, unless it opened. */
@@ -66,12 +83,11 @@ void info_log_end(struct info_adapter *adapter)
 	ssize_t len;
 	char *line;
 
-	if (log_stderr < 0)
-		return;
-	len = pread(STDERR_FILENO, text, sizeof(text) - 1, 0);
-	dup2(log_stderr, STDERR_FILENO);
+	if (log_stderr >= 0)
+		dup2(log_stderr, STDERR_FILENO);
 	close(log_stderr);
 	log_stderr = -1;
+	len = log_pipe < 0 ? 0 : read_all(text, sizeof(text) - 1);
 	text[len < 0 ? 0 : len] = '\0';
 	while (adapter->open_code != DAT_SUCCESS && (line = strsep(&rest, "\n"))) {
 		char *reason = log_text(line);

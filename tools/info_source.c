@@ -96,7 +96,9 @@ void info_sources_free(struct info_sources *sources)
 const char *info_source_text(const struct info_sources *sources, const struct info_adapter *adapter,
 			     char *text, size_t size)
 {
-	if (!adapter->line)
+	if (adapter->is_default)
+		snprintf(text, size, "DAT_OPENDAT_DEFAULT=%s", adapter->ia_attr.adapter_name);
+	else if (!adapter->line)
 		snprintf(text, size, "built-in");
 	else
 		snprintf(text, size, "%s:%u", sources->file.path, adapter->line->number);

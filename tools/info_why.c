@@ -66,6 +66,8 @@ static void why_interface_state(struct info_adapter *adapter, const char *interf
 						   entry->ifa_addr->sa_family == AF_INET6);
 	}
 	freeifaddrs(list);
+	if (!is_up || !has_address)
+		info_texts_free(&adapter->reasons); /* that it is one or the other */
 	if (!is_up) {
 		info_text_add(&adapter->reasons, "the interface %s is down", interface);
 		info_text_add(&adapter->advice, "activate it: ip link set %s up", interface);
@@ -116,12 +118,14 @@ static void why_interface(struct info_adapter *adapter, const char *interface, b
 	if (if_nametoindex(interface) == 0) {
 		if (is_verbs && adapter->line)
 			return; /* it may be the name of a device */
+		info_texts_free(&adapter->reasons);
 		info_text_add(&adapter->reasons, "this host has no interface %s", interface);
 		info_text_add(&adapter->advice, "choose one of those that `ip link` lists");
 		return;
 	}
 	why_interface_state(adapter, interface);
 	if (is_verbs && !why_has_device(interface)) {
+		info_texts_free(&adapter->reasons);
 		info_text_add(&adapter->reasons, "no RDMA device belongs to the interface %s",
 			      interface);
 		info_text_add(&adapter->advice,
@@ -133,10 +137,22 @@ static void why_interface(struct info_adapter *adapter, const char *interface, b
 
 /* --- libraries and files --- */
 
+#define WHY_RIGHT_LIBRARY                                                                          \
+	"correct the library in its line of dat.conf: libdat-soft.so.1 for an interface, "         \
+	"libdat-verbs.so.1 for an RDMA device"
+
+static void why_no_provider(struct info_adapter *adapter, const char *library)
+{
+	info_texts_free(&adapter->reasons); /* they say the same in the words of the registry */
+	info_text_add(&adapter->reasons, "%s is no provider of uDAPL", library);
+	info_text_add(&adapter->advice, WHY_RIGHT_LIBRARY);
+}
+
 /* Tries to load the provider library as libdat does. */
 static bool why_library(struct info_adapter *adapter, const char *library)
 {
 	void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+	const char *error;
 
 	if (handle) {
 		bool is_provider = dlsym(handle, "dat_provider_init") != NULL;
@@ -144,12 +160,24 @@ static bool why_library(struct info_adapter *adapter, const char *library)
 		dlclose(handle);
 		if (is_provider)
 			return true;
-		info_text_add(&adapter->reasons, "%s is no provider of uDAPL", library);
-		info_text_add(&adapter->advice, "correct the library in its line of dat.conf; that "
-						"of OpenDAT is libdat-soft.so.1");
+		why_no_provider(adapter, library);
 		return false;
 	}
-	info_text_add(&adapter->reasons, "the provider library does not load: %s", dlerror());
+	error = dlerror();
+	info_texts_free(&adapter->reasons); /* they say the same */
+	info_text_add(&adapter->reasons, "the provider library does not load: %s", error);
+	if (strstr(error, "invalid ELF header") || strstr(error, "file too short")) {
+		info_text_add(&adapter->advice, WHY_RIGHT_LIBRARY);
+		return false;
+	}
+	if (registry_conf_is_reference(library)) {
+		info_text_add(&adapter->advice,
+			      "name in its line of dat.conf an RDMA device of this host, or an "
+			      "interface that is up; OpenDAT serves it instead of %s, unless "
+			      "DAT_OPENDAT_REPLACE=off",
+			      library);
+		return false;
+	}
 	info_text_add(&adapter->advice,
 		      "install %s where the loader looks for it, or name its folder in "
 		      "LD_LIBRARY_PATH",
@@ -181,6 +209,7 @@ static void why_no_name(struct info_adapter *adapter, const struct info_sources 
 	bool is_verbs = strncmp(adapter->name, "verbs-", 6) == 0;
 
 	if (sources->file.is_override) {
+		info_texts_free(&adapter->reasons);
 		info_text_add(&adapter->reasons,
 			      "%s, which DAT_OVERRIDE names, does not list it, and there are no "
 			      "built-in adapters then",
@@ -204,7 +233,7 @@ static void why_no_name(struct info_adapter *adapter, const struct info_sources 
 
 /* --- resources --- */
 
-static void why_descriptors(struct info_adapter *adapter)
+static bool why_descriptors(struct info_adapter *adapter)
 {
 	DIR *open_ones = opendir("/proc/self/fd");
 	struct rlimit limit;
@@ -215,13 +244,15 @@ static void why_descriptors(struct info_adapter *adapter)
 	if (open_ones)
 		closedir(open_ones);
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
+		return false;
 	/* a folder that cannot be read is a sign of it, too */
 	if (open_ones && limit.rlim_cur >= count + WHY_DESCRIPTORS)
-		return;
+		return false;
+	info_texts_free(&adapter->reasons);
 	info_text_add(&adapter->reasons, "a process may open only %llu descriptors (ulimit -n)",
 		      (unsigned long long)limit.rlim_cur);
 	info_text_add(&adapter->advice, "raise the limit: ulimit -n 1024, or more");
+	return true;
 }
 
 static void why_resources(struct info_adapter *adapter)
@@ -231,7 +262,8 @@ static void why_resources(struct info_adapter *adapter)
 	const char *percent;
 	char word[64];
 
-	why_descriptors(adapter);
+	if (why_descriptors(adapter))
+		return;
 	interface = adapter->line ? adapter->line->instance_data : interface ? interface + 1 : "";
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(interface, " "), interface);
 	percent = strchr(word, '%'); /* "fe80::1%eth0" */
@@ -269,6 +301,10 @@ void info_why(struct info_adapter *adapter, const struct info_sources *sources)
 			why_resources(adapter);
 		break;
 	}
+	info_advise(adapter);
+	/* the last line of the log is a summary, which says no more than the others */
+	if (adapter->reasons.count > 1)
+		info_texts_drop(&adapter->reasons, ": cannot be opened: ");
 	if (adapter->reasons.count == 0)
 		info_text_add(&adapter->reasons, "the library gives no reason");
 	if (adapter->advice.count == 0)

@@ -6,13 +6,14 @@ import os
 import pathlib
 import re
 import shutil
+import sys
 import tempfile
 
 from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PING, SOURCE, Skip, contains, equal, main,
                      ping, ping_server, registry_file, run)
 
 
-def explained(adapter, env=None, before=()):
+def explained(adapter, env=None, before=(), count=1):
     """Reasons and advice for an adapter that does not open, which text and JSON must both give."""
     status, out, err = run(*before, DAT_INFO, "--json", "--adapter", adapter, env=env)
     equal(status, 1, out + err)
@@ -22,6 +23,8 @@ def explained(adapter, env=None, before=()):
     for advice in found["advice"]:
         contains(err, f"\n  what to do: {advice}\n")
     assert found["reasons"] and found["advice"], out
+    # each reason once: one of the host, or of the library, which are not the same in other words
+    equal(len(found["reasons"]), count, out)
     contains(err, found["error"])
     return "\n".join(found["reasons"]), "\n".join(found["advice"])
 
@@ -42,7 +45,7 @@ def interface_that_is_down__how_to_activate_it():
               'ip link add dat0 type veth peer name dat1 && exec "$@"', "sh"]
     if run(*before, "true")[0] != 0:
         raise Skip("no network namespace with an interface can be made here")
-    reasons, advice = explained("soft-dat0", before=before)
+    reasons, advice = explained("soft-dat0", before=before, count=2)
     contains(reasons, "the interface dat0 is down")
     contains(advice, "ip link set dat0 up")
 
@@ -76,8 +79,95 @@ def missing_library_of_a_built_in_adapter__its_name():
 
 
 def library_that_is_no_provider__says_so():
-    with registry_file('mine u1.2 threadsafe default libm.so.6 v1 "" ""\n') as (_, env):
-        contains(explained("mine", env)[0], "libm.so.6 is no provider")
+    for library, reason in (("libm.so.6", "libm.so.6 is no provider"),
+                            (__file__, f"{__file__}: invalid ELF header")):
+        with registry_file(f'mine u1.2 threadsafe default {library} v1 "lo" ""\n') as (_, env):
+            reasons, advice = explained("mine", env)
+        contains(reasons, reason)
+        contains(advice, "libdat-soft.so.1 for an interface, libdat-verbs.so.1 for an RDMA device")
+
+
+def denied_system_call__named():
+    for call in ("memfd_create", "epoll_create1", "eventfd2"):
+        before = [sys.executable, str(SOURCE / "tests" / "system" / "deny_call.py"), call]
+        if run(*before, shutil.which("true"))[0] != 0:
+            raise Skip("no seccomp filter can be set here")
+        reasons, advice = explained(ADAPTER, before=before)
+        equal(reasons, f"the system call {call} is refused: Operation not permitted")
+        contains(advice, f"seccomp filter of this process permit {call}")
+
+
+def socket_dir_that_is_missing_or_open_to_all__directory_and_mode():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "names")
+        reasons, advice = explained(ADAPTER, {"DAT_SOCKET_DIR": path})
+        equal(reasons, f"socket_dir={path} cannot be used: No such file or directory")
+        contains(advice, f"install -d -m 1777 {path}")
+        os.mkdir(path)
+        os.chmod(path, 0o777)
+        reasons, advice = explained(ADAPTER, {"DAT_SOCKET_DIR": path})
+        contains(reasons, f"socket_dir={path} cannot be used: others can write to it")
+        contains(advice, f"its mode is 0777: chmod 1777 {path}")
+        equal(run("sh", "-c", advice.split(": ")[1].split(",")[0])[0], 0)
+        equal(run(DAT_INFO, "--adapter", ADAPTER, env={"DAT_SOCKET_DIR": path})[0], 0)
+
+
+def rdma_device_that_is_none__those_of_this_host():
+    if not (BUILD / "src" / "verbs" / "libdat-verbs.so.1").exists():
+        raise Skip("built without the provider over rdma-core")
+    path = f"{os.environ['LD_LIBRARY_PATH']}:{BUILD}/src/verbs"
+    with registry_file('mine u1.2 threadsafe default libdat-verbs.so.1 v1 "nosuch5_0 1" ""\n') as (
+            _, env):
+        reasons, advice = explained("mine", {**env, "LD_LIBRARY_PATH": path})
+    contains(reasons, "nosuch5_0")
+    contains(advice, "devices of this host: ")
+
+
+def address_of_another_host__where_ours_are():
+    with registry_file('mine u1.2 threadsafe default libdat-soft.so.1 v1 "192.0.2.99" ""\n') as (
+            _, env):
+        reasons, advice = explained("mine", env)
+    contains(reasons, "address 192.0.2.99: no interface of this host has it")
+    contains(advice, "ip address")
+
+
+# ---- what an adapter is ----
+
+def settings__value_and_origin():
+    with registry_file('mine u1.2 threadsafe default libdat-soft.so.1 v1 '
+                       '"lo spin_us=7 copy=ring" ""\n') as (name, env):
+        status, out, err = run(DAT_INFO, "--json", env={**env, "DAT_COPY": "cma"})
+        equal(status, 0, err)
+        adapter, = json.loads(out)["adapters"]
+        found = {setting["name"]: (setting["value"], setting["origin"])
+                 for setting in adapter["settings"]}
+        equal(found["spin_us"], ("7", f"{name}:1"))
+        equal(found["copy"], ("cma", "DAT_COPY"))
+        equal(found["transport"], ("auto", "default"))
+        equal(found["socket_dir"], ("none", "default"))
+        text = run(DAT_INFO, "--verbose", env={**env, "DAT_COPY": "cma"})[1]
+    assert re.search(rf"^ +spin_us +7 us \({name}:1\)$", text, re.M), text
+    assert re.search(r"^ +copy +cma \(DAT_COPY\)$", text, re.M), text
+
+
+def verbose__sums_of_bits__names():
+    out = run(DAT_INFO, "--verbose", "--adapter", ADAPTER)[1]
+    for name, text in (("lmr_mem_types_supported", "virtual, lmr, shared_virtual, so_virtual"),
+                       ("srq_watermarks_supported", "low, soft high, hard high"),
+                       ("srq_info_supported", "available_dto_count, outstanding_dto_count"),
+                       ("ep_recv_info_supported", "nbufs_allocated, bufs_alloc_span")):
+        assert re.search(rf"^ +{name} +{text}$", out, re.M), out
+
+
+def list__long_cells__columns_in_line():
+    name = "a-name-that-is-longer-than-the-head-of-its-column"
+    with registry_file(f'{name} u1.2 threadsafe default libdat-soft.so.1 v1 "lo" ""\n'
+                       'v6 u1.2 threadsafe default libdat-soft.so.1 v1 "::1" ""\n') as (_, env):
+        lines = run(DAT_INFO, env=env)[1].splitlines()
+    for word in ("address", "thread safe", "source", "library"):
+        column = lines[0].index(word)
+        for line in lines:
+            assert line[column - 2:column] == "  " and line[column] != " ", lines
 
 
 def bad_setting__name_value_and_choices():
@@ -145,6 +235,33 @@ def several_lines_of_a_name__the_one_that_was_opened():
     assert "nowhere" not in found["library"], found["library"]
 
 
+def line_of_the_reference__the_library_that_serves_it():
+    """CONF-45 CONF-47"""
+    text = 'OpenIB-cma u1.2 nonthreadsafe default libdaplcma.so.1 dapl.1.2 "lo 0" ""\n'
+    with registry_file(text) as (name, env):
+        status, out, err = run(DAT_INFO, env=env)
+        equal(status, 0, err)
+        assert re.search(r"^OpenIB-cma .*:1 .*/libdat-soft\.so\.1 instead of libdaplcma\.so\.1$",
+                         out, re.M), out
+        status, out, err = run(DAT_INFO, "--verbose", env=env)
+        assert re.search(r"^  instead of +libdaplcma\.so\.1, which is missing$", out, re.M), out
+        reasons, advice = explained("OpenIB-cma", {**env, "DAT_OPENDAT_REPLACE": "off"})
+    contains(reasons, "libdaplcma.so.1: cannot open shared object file")
+    contains(advice, "DAT_OPENDAT_REPLACE=off")
+
+
+def undefined_name__the_adapter_of_the_environment():
+    """CONF-46"""
+    status, out, err = run(DAT_INFO, "--json", "--adapter", "ib0",
+                           env={"DAT_OPENDAT_DEFAULT": ADAPTER})
+    equal(status, 0, err)
+    found, = json.loads(out)["adapters"]
+    equal(found["name"], "ib0")
+    equal(found["source"], f"DAT_OPENDAT_DEFAULT={ADAPTER}")
+    equal(found["ia"]["adapter_name"], ADAPTER)
+    contains(found["library"], "/libdat-soft.so.1")
+
+
 # ---- JSON ----
 
 def members(value):
@@ -169,6 +286,7 @@ def documented(tool):
 def dat_info__json__members_as_in_the_manual_page():
     text = ('mine u1.2 threadsafe default libdat-soft.so.1 v1 "lo" ""\n'
             'bad u1.2 threadsafe default /nowhere/lib.so v1 "" ""\n'
+            'old u1.2 threadsafe default libdaplcma.so.1 v1 "lo" ""\n'
             "not a line\n")
     with registry_file(text) as (_, env):
         status, out, err = run(DAT_INFO, "--json", env=env)

@@ -5,11 +5,11 @@ import re
 import shutil
 import subprocess
 
-from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PERF, DAT_PING, DAT_STAT, SOURCE, Skip, contains,
-                     equal, main, perf_server, ping_server, run)
+from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PERF, DAT_PING, DAT_STAT, DAT_TRACE, SOURCE,
+                     Skip, contains, equal, main, perf_server, ping_server, run)
 
 TOOLS = {"dat_info": DAT_INFO, "dat_perf": DAT_PERF, "dat_ping": DAT_PING,
-         "dat_stat": DAT_STAT}
+         "dat_stat": DAT_STAT, "dat_trace": DAT_TRACE}
 COMMON = {("a", "adapter"), ("q", "quiet"), ("j", "json"), ("V", "version"), ("h", "help")}
 
 
@@ -49,11 +49,31 @@ def every_tool__common_options__the_same_names_and_letters():
 
 def every_tool__help__lists_the_table():
     for tool, program in TOOLS.items():
-        status, out, err = run(program, "--help")
+        status, out, err = run(program, "--help", *(("all",) if tool == "dat_perf" else ()))
         equal((status, err), (0, ""))
         found = re.findall(r"^  -(\S), --([\w-]+)( \S+)?  ", out, re.M)
         equal({(letter, name): bool(value) for letter, name, value in found}, table(tool), tool)
         assert max(map(len, out.splitlines())) <= 100, out
+
+
+def every_tool__help__fits_on_a_screen():
+    for tool, program in TOOLS.items():
+        assert len(run(program, "--help")[1].splitlines()) <= 24, tool
+
+
+def dat_perf__help__each_group_on_a_screen_and_all_together_the_table():
+    groups = re.findall(r"^  ([a-z]+): ", run(DAT_PERF, "--help")[1], re.M)
+    found = set()
+    for group in groups:
+        status, out, err = run(DAT_PERF, "--help", group)
+        equal((status, err), (0, ""))
+        assert len(out.splitlines()) <= 24, out
+        found |= set(re.findall(r"^  -(\S), --([\w-]+)", out, re.M))
+    equal(found, set(table("dat_perf")))
+    equal(bash_completes("dat_perf", "--help", ""), [*groups, "all"])
+    status, out, err = run(DAT_PERF, "--help", "nothing")
+    equal((status, out), (2, ""))
+    contains(err, "--help nothing: there is no such group")
 
 
 def every_tool__manual_page__describes_the_table():
@@ -124,7 +144,9 @@ def every_tool__version__that_of_the_project():
 
 def every_tool__wrong_command_line__status_2_and_a_hint():
     for tool, program in TOOLS.items():
-        for options in (["--no-such-option"], ["--adapter"], ["a", "b", "c"]):
+        # dat_trace takes a program and its arguments
+        many = [] if tool == "dat_trace" else ["a", "b", "c"]
+        for options in (["--no-such-option"], ["--adapter"], many):
             status, out, err = run(program, *options)
             equal((status, out), (2, ""), options)
             contains(err, f"try `{tool} --help`")

@@ -31,6 +31,22 @@ def rejected_by_the_program__its_messages_say_why():
         contains(server.stderr.read(), "rejected a client that is not dat_perf")
 
 
+def qualifier_in_use__how_to_choose_another():
+    with ping_server() as (_, qualifier):
+        status, out, err = run(DAT_PING, "--server", "--adapter", ADAPTER, "--qual", qualifier)
+    equal((status, out), (3, ""))
+    contains(err, "DAT_CONN_QUAL_IN_USE")
+    contains(err, f"another program has the qualifier {qualifier} at this address")
+    contains(err, "leave --qual out")
+
+
+def unknown_host__says_so():
+    status, out, err = run(DAT_PING, "--adapter", ADAPTER, "--qual", "1", "nosuchhost.invalid")
+    equal((status, out), (3, ""))
+    contains(err, "nosuchhost.invalid")
+    contains(err, "this host does not know the name")
+
+
 def unreachable_host__says_so():
     if ADAPTER != "soft-lo":
         raise Skip("another adapter may reach it")

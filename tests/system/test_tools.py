@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The tools, the example and the soak as programs: output, exit status, nothing left behind."""
+import contextlib
 import csv
 import json
 import os
 import signal
+import tempfile
+import time
 
 from testing import (ADAPTER, DAT_INFO, DAT_PERF, DAT_PING, HELLO_DAT, SOAK, SOURCE, Skip, WAIT_S,
-                     contains, equal, is_sanitized, main, perf, perf_server, ping, ping_server,
-                     registry_file, run, shared_names, started)
+                     contains, environment, equal, is_sanitized, main, perf, perf_server, ping,
+                     ping_server, registry_file, run, shared_names, started, tool_server)
 
 
 # ---- dat_ping ----
@@ -82,6 +85,70 @@ def dat_ping__interrupted__ends_with_130():
         # the server keeps running
         equal(ping(qualifier, "--op", "read", "--size", "5", "--count", "2")[0], 0)
         equal(server.poll(), None)
+
+
+def dat_ping__path__as_the_adapter_connects():
+    for transport, path in (("auto", "shm"), ("tcp", "tcp")):
+        with environment({"DAT_TRANSPORT": transport}), ping_server() as (_, qualifier):
+            options = ("--size", "1", "--count", "1")
+            status, out, err = ping(qualifier, *options)
+            equal(status, 0, err)
+            contains(out.splitlines()[0], f", path {path}, ")
+            equal(json.loads(ping(qualifier, "--json", *options)[1])["path"], path)
+
+
+def servers__no_client_comes__give_up_if_told_when():
+    for tool, client in ((DAT_PING, ping), (DAT_PERF, perf)):
+        name = os.path.basename(tool)
+        for once in ((), ("--once",)):
+            status, out, err = run(tool, "--server", "--adapter", ADAPTER, "--timeout", "1", *once)
+            equal((status, err), (3, f"{name}: no client in 1 s\n"))
+            contains(out, "listening")
+        with tool_server(tool, "--timeout", "1") as (server, qualifier):
+            equal(client(qualifier, "--size", "8", "--count", "3")[0], 0)
+            equal(server.wait(WAIT_S), 0)
+
+
+def is_running(pid):
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
+
+
+def servers__daemon__listens_when_the_command_ends():
+    for tool, client in ((DAT_PING, ping), (DAT_PERF, perf)):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pid")
+            status, out, err = run(tool, "--server", "--adapter", ADAPTER, "--daemon", "--pid-file",
+                                   path)
+            equal((status, err), (0, ""))
+            qualifier = out.strip().split("qualifier=")[1]
+            with open(path, encoding="ascii") as file:
+                pid = int(file.read())
+            try:
+                assert is_running(pid), pid
+                equal(client(qualifier, "--size", "8", "--count", "3")[0], 0)
+            finally:
+                os.kill(pid, signal.SIGTERM)
+            deadline = time.monotonic() + WAIT_S
+            while is_running(pid):
+                assert time.monotonic() < deadline, "the daemon does not end"
+                time.sleep(0.01)
+            equal(os.listdir(folder), [])
+
+
+def servers__daemon_that_cannot_listen__fails_with_its_message():
+    for tool in (DAT_PING, DAT_PERF):
+        for options, message in ((("--adapter", "soft-nosuch0"), "cannot open adapter soft-nosuch0"),
+                                 (("--adapter", ADAPTER, "--pid-file", "/nowhere/pid"),
+                                  "--pid-file /nowhere/pid: No such file or directory")):
+            status, _, err = run(tool, "--server", "--daemon", *options)
+            equal(status, 3, err)
+            contains(err, message)
+        status, _, err = run(tool, "--qual", "1", "--daemon")
+        equal(status, 2)
+        contains(err, "--daemon and --pid-file are for a server")
 
 
 def dat_ping__unknown_adapter__decoded_code_and_status_3():
@@ -338,7 +405,7 @@ def dat_info__json__attributes_of_the_adapter():
     equal(adapter["ia"]["adapter_name"], ADAPTER)
     equal(adapter["provider"]["dapl_version_major"], 1)
     equal(adapter["provider"]["dapl_version_minor"], 2)
-    equal(adapter["provider"]["lmr_mem_types_supported"], "virtual, lmr, shared_virtual")
+    equal(adapter["provider"]["lmr_mem_types_supported"], "virtual, lmr, shared_virtual, so_virtual")
     assert adapter["provider"]["max_private_data_size"] >= 64
     equal(adapter["provider"]["evd_stream_merging_supported"], [[True] * 6] * 6)
 
@@ -408,12 +475,13 @@ def dat_info__sample_file__at_most_8_adapters():
 # ---- example and soak ----
 
 def hello_dat__server_and_client__message_and_memory_arrive():
-    with started(HELLO_DAT) as server:
-        qualifier = server.stdout.readline().split()[-1]
-        status, out, err = run(HELLO_DAT, qualifier)
-        equal((status, out), (0, "done\n"), err)
-        equal(server.wait(WAIT_S), 0)
-        contains(server.stdout.read(), 'client sent "hello, process" and wrote "hello, memory"')
+    for adapter, host in ([], []), (["-a", ADAPTER], ["127.0.0.1"]):
+        with started(HELLO_DAT, *adapter) as server:
+            qualifier = server.stdout.readline().split()[-1]
+            status, out, err = run(HELLO_DAT, *adapter, qualifier, *host)
+            equal((status, out), (0, "done\n"), err)
+            equal(server.wait(WAIT_S), 0)
+            contains(server.stdout.read(), 'client sent "hello, process" and wrote "hello, memory"')
 
 
 def soak__some_hundred_connections__nothing_grows():

@@ -472,6 +472,64 @@ uint32_t core_settings_port(const char *instance_data)
 	return port <= UINT8_MAX ? (uint32_t)port : 0;
 }
 
+/* The text behind "key=" in the instance data. text NULL: it is not there. */
+static struct word find_given(const char *text, const char *key)
+{
+	size_t key_len = strlen(key);
+
+	for (;;) {
+		size_t len;
+
+		while (is_blank(*text))
+			text++;
+		for (len = 0; text[len] && !is_blank(text[len]); len++)
+			continue;
+		if (!len)
+			return (struct word){NULL, 0};
+		if (len > key_len && text[key_len] == '=' && !memcmp(text, key, key_len))
+			return (struct word){text + key_len + 1, len - key_len - 1};
+		text += len;
+	}
+}
+
+/* The text of the default: "none" if it is no number or word. */
+static void initial_text(const struct setting *setting, char *text, size_t size)
+{
+	if (setting->set)
+		snprintf(text, size, "none");
+	else if (setting->words)
+		snprintf(text, size, "%s", setting->words[setting->initial]);
+	else
+		snprintf(text, size, "%" PRIu64, setting->initial);
+}
+
+void core_settings_list(const char *instance_data,
+			void (*report)(void *context, const struct core_setting_shown *setting),
+			void *context)
+{
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		const struct setting *setting = &settings_table[i];
+		struct core_setting_shown shown = {.key = setting->key, .unit = setting->unit};
+		struct word given = find_given(instance_data, setting->key);
+		char variable[KEY_MAX];
+		const char *text;
+
+		variable_name(setting, variable);
+		text = secure_getenv(variable);
+		if (text && *text) {
+			shown.variable = variable;
+			snprintf(shown.value, sizeof(shown.value), "%s", text);
+		} else if (given.text) {
+			shown.is_in_instance_data = true;
+			snprintf(shown.value, sizeof(shown.value), "%.*s", (int)given.len,
+				 given.text);
+		} else {
+			initial_text(setting, shown.value, sizeof(shown.value));
+		}
+		report(context, &shown);
+	}
+}
+
 size_t core_settings_describe(char *text, size_t size)
 {
 	size_t len = 0;
@@ -483,16 +541,14 @@ size_t core_settings_describe(char *text, size_t size)
 		char initial[32];
 
 		variable_name(setting, variable);
+		initial_text(setting, initial, sizeof(initial));
 		if (setting->set) {
 			snprintf(range, sizeof(range), "%s", setting->range);
-			snprintf(initial, sizeof(initial), "none");
 		} else if (setting->words) {
 			list_words(setting->words, range, sizeof(range));
-			snprintf(initial, sizeof(initial), "%s", setting->words[setting->initial]);
 		} else {
 			snprintf(range, sizeof(range), "%" PRIu64 " to %" PRIu64 " %s",
 				 setting->min, setting->max, setting->unit);
-			snprintf(initial, sizeof(initial), "%" PRIu64, setting->initial);
 		}
 		len += (size_t)snprintf(len < size ? text + len : NULL, len < size ? size - len : 0,
 					"%-17s %-21s %-23s default %-6s %s\n", setting->key,

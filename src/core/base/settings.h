@@ -8,6 +8,7 @@
 #define CORE_SETTINGS_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -95,12 +96,27 @@ struct core_settings {
 int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_MAX],
 			struct core_settings *settings_out, const char **message_out);
 
-/* The port number in instance data that core_settings_parse has accepted ("mlx5_0 1": 1); 0: none.
+/*
+ * The port number in instance data that core_settings_parse has accepted ("mlx5_0 1": 1); 0: none.
  */
 uint32_t core_settings_port(const char *instance_data);
 
 /* Calls `report` for each environment variable whose name begins with DAT_ and is unknown. */
 void core_settings_unknown(void (*report)(const char *name, int len));
+
+/* A setting as it is in force. */
+struct core_setting_shown {
+	const char *key;
+	const char *unit; /* of a number; NULL: none */
+	char value[CORE_SOCKET_DIR_MAX];
+	const char *variable;	  /* of the environment, if it comes from there; else NULL */
+	bool is_in_instance_data; /* neither: it is the default */
+};
+
+/* Reports each setting of an adapter with that instance data, which core_settings_parse accepts. */
+void core_settings_list(const char *instance_data,
+			void (*report)(void *context, const struct core_setting_shown *setting),
+			void *context);
 
 /* Writes the table of all settings as text, for dat_info and for the check of the manual page.
  * Returns the full length, as snprintf does. */
