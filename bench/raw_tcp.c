@@ -2,48 +2,17 @@
 /* What plain TCP can do between two processes of one host that poll (raw.h). */
 #include "raw.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common.h"
-
-/* The congestion control that OpenDAT uses on the loopback interface. A socket that has begun to
- * pace goes on, so this comes first. */
-static int choose_reno(int fd)
-{
-	return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
-}
+#include "tcp_pair.h"
 
 void raw_tcp_connect(struct raw *raw)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET,
-				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int one = 1;
-
-	raw->sockets[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0 || raw->sockets[0] < 0 || choose_reno(listener) != 0 ||
-	    choose_reno(raw->sockets[0]) != 0 ||
-	    bind(listener, (struct sockaddr *)&address, len) != 0 || listen(listener, 1) != 0 ||
-	    getsockname(listener, (struct sockaddr *)&address, &len) != 0 ||
-	    connect(raw->sockets[0], (struct sockaddr *)&address, len) != 0)
-		raw_fail("connect");
-	raw->sockets[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	if (raw->sockets[1] < 0)
-		raw_fail("accept4");
-	close(listener);
-	for (unsigned i = 0; i < RAW_SIDES; i++)
-		if (setsockopt(raw->sockets[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) != 0 ||
-		    fcntl(raw->sockets[i], F_SETFL, O_NONBLOCK) != 0)
-			raw_fail("setsockopt or fcntl");
+	if (tcp_pair(raw->sockets) != 0)
+		raw_fail("TCP");
 }
 
 static bool is_not_ready(void)
