@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 
-LIMIT_S = 60
+LIMIT_S = 90
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -108,21 +108,13 @@ class Machine:
                 raise Failed(f"dat_perf: the server did not start: {process.stdout.read()}")
             return json.loads(self.output(client + [found.group(1)], env))["results"]
 
-    def alltoall(self, size, rounds, copy, *options):
-        """Figures of bench/alltoall, whose processes share the two processors."""
+    def lines_of(self, program, *options):
+        """The results of bench/matrix or bench/mpi, whose processes share the two processors."""
         command = ["taskset", "-c", f"{self.server_cpu},{self.client_cpu}",
-                   f"{self.folder}/bench/alltoall", *options, str(size), str(rounds)]
-        env = {"LD_LIBRARY_PATH": self.library_path, "DAT_COPY": copy}
-        self.note(env, command)
-        return json.loads(self.output(command, env))
-
-    def turns(self, seconds, rounds):
-        """Times of bench/turns, which measures OpenDAT and UCX while the processors are close."""
-        command = [f"{self.folder}/bench/turns", str(seconds), str(rounds), self.server_cpu,
-                   self.client_cpu]
+                   f"{self.folder}/bench/{program}", "-j", *options]
         env = {"LD_LIBRARY_PATH": self.library_path}
         self.note(env, command)
-        return json.loads(self.output(command, env))
+        return [json.loads(line) for line in self.output(command, env).splitlines()]
 
     # ---- the machine ----
 

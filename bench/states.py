@@ -5,7 +5,7 @@ A hypervisor may move its virtual processors every few seconds. Passing a cache 
 them then takes several times as long, or as short, and so does everything that consists of small
 messages. A comparison says something only if both sides were measured in the same state. So each
 measurement stands between two short ones of a cache line, and a row uses what was measured in one
-state. Samples whose states are known, those of bench/turns, name it as their figure "state".
+state. What was measured in turn needs no comparison of states, and says so by its figure "state".
 """
 TRIES = 3     # of a measurement during which the state has changed
 CHANGE = 1.6  # two times of a cache line that differ by this factor are of two states
@@ -34,9 +34,7 @@ def limit_of(samples):
 
 def state_of(sample, limit):
     """"close", "far", or MIXED; of a run with one state, "same"."""
-    if "state" in sample:
-        return sample["state"]
-    if limit is None:
+    if limit is None or "state" in sample:
         return "same"
     far = [line > limit for line in sample["line"]]
     if all(far):

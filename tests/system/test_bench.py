@@ -17,9 +17,9 @@ sys.path.insert(0, str(SOURCE / "bench"))
 import states  # noqa: E402
 
 COMPARE = str(SOURCE / "bench" / "compare")
-ALLTOALL = str(BUILD / "bench" / "alltoall")
+MATRIX = str(BUILD / "bench" / "matrix")
+MPI = str(BUILD / "bench" / "mpi")
 RAW = str(BUILD / "bench" / "raw")
-TURNS = str(BUILD / "bench" / "turns")
 REFUSE = str(BUILD / "bench" / "refuse")
 # of one trial, which starts some 200 processes: half a minute with the thread sanitizer alone on the
 # machine, more than two minutes beside its other tests
@@ -61,14 +61,18 @@ def compare__quick__every_measurement_of_ours_comes_about():
     equal(err, "", out)
     assert len(report["rows"]) > 40, out
     for row in report["rows"]:
-        # whether the processors are close together is not ours to say
-        if "close together" not in row["title"]:
-            assert row["ours"] is not None and row["ours"] >= 0, row
+        assert row["ours"] is not None and row["ours"] >= 0, row
         # these comparisons need no other library
         if row["goal"] and "UCX" not in row["peer"] and "libfabric" not in row["peer"]:
             assert row["is_met"] is not None, row
     for name, rounds in report["samples"].items():
         equal(len(rounds), 1, name)
+    auto, = [row for row in report["rows"]
+             if row["title"] == "auto: RDMA write, target polls, latency: 8 B"]
+    matrix, = report["samples"]["matrix write"]
+    equal(auto["ours"], matrix["write 8 polls latency auto"])
+    equal(auto["theirs"], min(matrix[f"write 8 polls latency {path}"] for path in ("cma", "ring")))
+    contains(out, "| RDMA write, target polls, latency |")
     equal(shared_names() - before, set())
 
 
@@ -79,6 +83,17 @@ def compare__only__the_rows_with_that_title():
     eventfd, = report["samples"]["raw eventfd"]
     equal(row["theirs"], 2 * eventfd["p50"])
     equal(row["ours"], report["samples"]["ring write 8, asleep"][0]["p50"])
+
+
+def compare__rows__that_part_alone():
+    report, _, err = quick("--rows", "registration")
+    equal(err, "")
+    equal([row["title"] for row in report["rows"] if "regist" not in row["title"]
+           and "the same" not in row["title"]], [])
+
+
+def compare__unknown_part__status_2():
+    equal(run(COMPARE, "--rows", "everything", str(BUILD))[0], 2)
 
 
 def at(*lines):
@@ -109,11 +124,12 @@ def comparable__two_states__the_one_that_both_sides_share():
     equal(states.comparable([[near, far]], None), ("same", [[near, far]]))
 
 
-def comparable__state_is_known__no_lines_needed():
-    known, far = {"state": "close"}, at(0.25, 0.3)
-    equal(states.limit_of([known, far]), None)
-    equal([states.state_of(known, limit) for limit in (None, 0.1)], ["close", "close"])
-    equal(states.comparable([[known, known], [known]], 0.1), ("close", [[known, known], [known]]))
+def comparable__measured_in_turn__no_state():
+    near, far, turned = at(0.05, 0.05), at(0.25, 0.3), {"state": "same"}
+    limit = states.limit_of([near, far, turned])
+    equal(states.state_of(turned, limit), "same")
+    equal(states.comparable([[turned, turned], [turned]], limit),
+          ("same", [[turned, turned], [turned]]))
 
 
 def measure_steadily__state_changes__measured_again():
@@ -130,23 +146,71 @@ def compare__no_build_folder__status_2():
     equal(run(COMPARE)[0], 2)
 
 
-# COMPAT-02 COMPAT-03 COMPAT-47
-def alltoall__every_copy_path__every_byte_verified():
+# COMPAT-46 COMPAT-47
+def matrix__every_cell__figures_of_each_copy_path():
     before = shared_names()
-    for copy, memory in (("map", ("-s",)), ("cma", ()), ("ring", ()), ("auto", ("-s",))):
-        for size, rounds, messages in (("1", "40", 16), ("9", "5", 16), ("4096", "3", 16),
-                                       ("4097", "3", 1), ("300001", "2", 1)):
-            status, out, err = run(ALLTOALL, "-c", "-a", ADAPTER, *memory, size, rounds,
-                                   env={"DAT_COPY": copy})
-            equal((status, err), (0, ""), (copy, size, out))
-            result = json.loads(out)
-            equal((result["wrong"], result["messages"]), (0, 8 * 7 * int(rounds) * messages))
+    # three operations, three states of the target, two figures
+    for options, count in (((), 3 * 3 * 2), (("-s", "-o", "write"), 3 * 2)):
+        status, out, err = run(MATRIX, "-j", "-r", "1", "-m", "1", "-b", "4k", *options)
+        equal((status, err), (0, ""), out)
+        cells = [json.loads(line) for line in out.splitlines()]
+        equal(len(cells), count, out)
+        for cell in cells:
+            assert all(cell[mode] > 0 for mode in ("auto", "map", "cma", "ring", "ratio")), cell
+            assert options or cell["best"] != "map", cell
+    equal(shared_names() - before, set())
+
+
+def matrix__one_cell__one_line():
+    status, out, err = run(MATRIX, "-r", "2", "-m", "1", "-b", "8", "-o", "write", "-t", "polls",
+                           "-f", "latency")
+    equal((status, err), (0, ""), out)
+    head, line = out.splitlines()
+    equal(head.split()[4:8], ["auto", "map", "cma", "ring"])
+    equal(line.split()[:4], ["write", "8", "polls", "latency"])
+
+
+def matrix__bad_usage__status_2():
+    for options in (("8",), ("-b", "0"), ("-b", "2m"), ("-b", "8,"), ("-o", "sends"), ("-t", ""),
+                    ("-r", "0"), ("-r", "33"), ("-m", "0"), ("-x",)):
+        equal(run(MATRIX, *options)[0], 2, options)
+
+
+# COMPAT-02 COMPAT-03 COMPAT-46 COMPAT-47
+def mpi__two_processes__every_byte_verified():
+    before = shared_names()
+    overs = ("auto", "map", "cma", "ring", "tcp", "memory", "sockets")
+    status, out, err = run(MPI, "-c", "-j", "-r", "1", "-m", "1", "-w", "0,10", "-b", "1,300001")
+    equal((status, err), (0, ""), out)
+    results = [json.loads(line) for line in out.splitlines()]
+    equal([result for result in results if result["wrong"]], [])
+    for test, sizes, times in (("pingpong", 2, 1), ("stream", 2, 1), ("compute", 1, 2)):
+        found = [result for result in results if result["test"] == test]
+        equal(len(found), sizes * times * (len(overs) - (test == "compute")), test)
+        figure = "per_s" if test == "stream" else "p50"
+        equal([result for result in found if result[figure] <= 0], [])
+    equal({result["over"] for result in results}, set(overs))
+    equal(shared_names() - before, set())
+
+
+# COMPAT-02 COMPAT-03 COMPAT-47
+def mpi__eight_processes__every_byte_verified():
+    before = shared_names()
+    for over in ("auto", "map", "ring"):
+        status, out, err = run(MPI, "-c", "-j", "-p", "8", "-o", over, "-r", "1", "-m", "1", "-b",
+                               "9,8193")
+        equal((status, err), (0, ""), out)
+        for line in out.splitlines():
+            result = json.loads(line)
+            equal((result["test"], result["over"], result["processes"], result["wrong"]),
+                  ("alltoall", over, 8, 0))
             assert result["per_s"] > 0, out
     equal(shared_names() - before, set())
 
 
-def alltoall__one_process_dies__the_others_are_ended():
-    with started(ALLTOALL, "-p", "4", "-a", ADAPTER, "8", "10000000") as parent:
+def mpi__one_process_dies__the_others_are_ended():
+    with started(MPI, "-t", "compute", "-o", "auto,memory", "-b", "8", "-w", "1000000",
+                 "-m", "1000") as parent:
         children = []
         while len(children) < 4:
             equal(parent.poll(), None)
@@ -156,10 +220,10 @@ def alltoall__one_process_dies__the_others_are_ended():
     equal([pid for pid in children if os.path.exists(f"/proc/{pid}")], [])
 
 
-def alltoall__bad_usage__status_2():
-    for options in ((), ("8",), ("0", "1"), ("17m", "1"), ("8", "0"), ("-p", "1", "8", "1"),
-                    ("-p", "17", "8", "1"), ("-x", "8", "1")):
-        equal(run(ALLTOALL, *options)[0], 2, options)
+def mpi__bad_usage__status_2():
+    for options in (("8",), ("-b", "0"), ("-b", "5m"), ("-o", "uct"), ("-t", "bcast"), ("-p", "1"),
+                    ("-p", "17"), ("-w", "2m"), ("-r", "0"), ("-m", "0"), ("-x",)):
+        equal(run(MPI, *options)[0], 2, options)
 
 
 def raw__every_test__figures():
@@ -169,32 +233,6 @@ def raw__every_test__figures():
         status, out, err = run(RAW, test, "8", "20", cpus[0], cpus[-1])
         equal(status, 0, err)
         assert json.loads(out)["mb_per_s" if test in bandwidths else "p50"] > 0, out
-
-
-def turns__a_second__as_many_times_of_both():
-    cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2]]
-    if not os.path.exists(TURNS) or len(cpus) < 2:
-        return
-    status, out, err = run(TURNS, "1", "10", *cpus)
-    equal(status, 0, err)
-    times = json.loads(out)
-    equal(sorted(times), ["dat", "ucx"])
-    equal(len(times["dat"]), len(times["ucx"]))
-    equal([time for time in times["dat"] + times["ucx"] if time <= 0], [])
-
-
-def turns__bad_usage__status_2():
-    if os.path.exists(TURNS):
-        equal(run(TURNS)[0], 2)
-        equal(run(TURNS, "1", "0", "0", "1")[0], 2)
-        equal(run(TURNS, "1", "1", "0", "0")[0], 2)
-
-
-def turns__one_side_fails__the_other_ends():
-    cpu = str(min(os.sched_getaffinity(0)))
-    if os.path.exists(TURNS):
-        for cpus in (("999", cpu), (cpu, "999")):
-            equal(run(TURNS, "1", "10", *cpus)[0], 3, cpus)
 
 
 def refuse__query_of_a_mapping__as_an_old_kernel_answers():
