@@ -96,13 +96,12 @@ static void add_segments(struct trace_line *line, const DAT_LMR_TRIPLET *segment
 	for (uint64_t i = 0; i < count && i < SEGMENTS_SHOWN; i++) {
 		if (!check_read(&segment, &segments[i], sizeof(segment)))
 			break;
-		trace_add(line, !i ? "" : line->is_json ? "," : ", ");
+		trace_add(line, "%s", !i ? "" : line->is_json ? "," : ", ");
 		add_triplet(line, segment.lmr_context, segment.virtual_address,
 			    segment.segment_length);
 	}
-	if (count > SEGMENTS_SHOWN)
-		trace_add(line, line->is_json ? "" : ", ... %llu in all",
-			  (unsigned long long)count);
+	if (count > SEGMENTS_SHOWN && !line->is_json)
+		trace_add(line, ", ... %llu in all", (unsigned long long)count);
 	trace_add(line, "]");
 }
 
