@@ -28,7 +28,7 @@ static void check_built(const struct iw_ddp *ddp)
 	struct iw_ddp again;
 
 	assert(head == iw_ddp_head_size(built[0]));
-	assert(iw_ddp_get(built, head, &again) == IW_NO_ERROR);
+	assert(iw_ddp_get_later(built, head, IW_OPS_LATER, &again) == IW_NO_ERROR);
 	check_equal(ddp, &again);
 }
 
