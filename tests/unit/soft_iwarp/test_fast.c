@@ -20,22 +20,24 @@ static _Atomic bool is_library_deaf;	     /* its threads find nothing in the soc
 static _Atomic bool is_recording;	     /* what is sent goes to `recorded` alone */
 static struct {
 	uint8_t bytes[2u * 1024u * 1024u];
-	size_t size;
-} recorded;		       /* by the thread of the test */
+	_Atomic size_t size;
+} recorded;		       /* by a thread that holds the connection's lock */
 static _Atomic int recv_errno; /* of the next call of another thread; 0: none */
 
 static ssize_t record(const struct msghdr *message)
 {
-	size_t before = recorded.size;
+	const size_t before = recorded.size;
+	size_t size = before;
 
 	for (size_t i = 0; i < message->msg_iovlen; i++) {
 		const struct iovec *iov = &message->msg_iov[i];
 
-		assert_true(iov->iov_len <= sizeof(recorded.bytes) - recorded.size);
-		memcpy(recorded.bytes + recorded.size, iov->iov_base, iov->iov_len);
-		recorded.size += iov->iov_len;
+		assert_true(iov->iov_len <= sizeof(recorded.bytes) - size);
+		memcpy(recorded.bytes + size, iov->iov_base, iov->iov_len);
+		size += iov->iov_len;
 	}
-	return (ssize_t)(recorded.size - before);
+	recorded.size = size;
+	return (ssize_t)(size - before);
 }
 
 ssize_t __real_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags);
