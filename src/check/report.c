@@ -319,25 +319,37 @@ static void add_place(struct text *text, const struct check_place *place)
 	}
 }
 
-static void add_life(struct text *text, const struct check_object *object)
+static void add_steps(struct text *text, const struct check_life *life)
 {
-	const struct check_life *life = object->life;
-	unsigned first = life->step_count > CHECK_STEPS ? life->step_count - CHECK_STEPS : 0;
+	struct check_step steps[CHECK_STEPS];
 	const char *major, *minor;
+	unsigned count;
 
-	add(text, "\n  %s was made by %s, thread %d", check_name(object).text, life->maker,
-	    life->made.thread);
-	add_place(text, &life->made);
-	if (life->step_count)
+	/* a copy: other threads may add steps faster than we print them */
+	check_lock();
+	count = life->step_count;
+	memcpy(steps, life->steps, sizeof(steps));
+	check_unlock();
+	if (count)
 		add(text, "\n  then:");
-	for (unsigned i = first; i < life->step_count; i++) {
-		const struct check_step *step = &life->steps[i % CHECK_STEPS];
+	for (unsigned i = count > CHECK_STEPS ? count - CHECK_STEPS : 0, n = 0; i < count; i++) {
+		const struct check_step *step = &steps[i % CHECK_STEPS];
 
-		add(text, "%s %s", i == first ? "" : ",", step->what);
+		add(text, "%s %s", n++ ? "," : "", step->what);
 		if (step->result != DAT_SUCCESS &&
 		    dat_strerror(step->result, &major, &minor) == DAT_SUCCESS)
 			add(text, " (%s)", major);
 	}
+}
+
+static void add_life(struct text *text, const struct check_object *object)
+{
+	const struct check_life *life = object->life;
+
+	add(text, "\n  %s was made by %s, thread %d", check_name(object).text, life->maker,
+	    life->made.thread);
+	add_place(text, &life->made);
+	add_steps(text, life);
 }
 
 static bool is_suppressed(enum check_rule rule, const struct check_place *place)

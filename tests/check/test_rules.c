@@ -508,6 +508,35 @@ static void two_threads(void **state)
 	expect_report("two-threads", "another thread is in dat_ep_query");
 }
 
+static void *disconnect_many(void *ep)
+{
+	while (!count_reports("two-threads", "then:"))
+		(void)dat_ep_disconnect((DAT_EP_HANDLE)ep, DAT_CLOSE_ABRUPT_FLAG);
+	return NULL;
+}
+
+/* CHECK-REP-01: a history that grows while it is printed is that of one moment: eight steps. */
+static void history_grows(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t threads[4];
+	unsigned steps = 0;
+	const char *at;
+
+	dt_ok(dat_ep_disconnect(rig->a.ep, DAT_CLOSE_ABRUPT_FLAG));
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, disconnect_many, rig->a.ep), 0);
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	at = strstr(reports.texts[0], "then:");
+	for (; (at = strstr(at, " dat_ep_disconnect")) != NULL; at++)
+		steps++;
+	assert_in_range(steps, 1, 8);
+	expect_report("two-threads", "another thread is in dat_ep_disconnect");
+	expect_ended(&rig->a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	expect_ended(&rig->b, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
 /* CHECK-RULE-24, CHECK-RULE-25 */
 static void portability(void **state)
 {
@@ -599,6 +628,7 @@ int main(void)
 		check_test(not_disconnected),
 		check_test(write_after_read),
 		check_test(two_threads),
+		check_test(history_grows),
 		check_test_bare(portability),
 		check_test(reported_once),
 		check_test_bare(absent_adapter),
