@@ -43,10 +43,25 @@ enum cm_flag {
 	 * agreement, without counts.
 	 */
 	CM_COUNTS = 8,
-	/* With CM_COUNTS, what the sender's endpoint takes of RFC 7306 (D2-TCP-01). */
+	/*
+	 * What the sender's endpoint takes (D2-TCP-01). Over TCP it counts with CM_COUNTS only; the
+	 * verbs provider reads it where the device has these operations.
+	 */
 	CM_IMMEDIATE = 0x10,
 	CM_ATOMICS = 0x20,
 };
+
+/* enum transport_takes of the core as flags, and back. */
+#define CM_TAKES_SHIFT 4u
+static inline uint8_t cm_flags_of(uint32_t takes)
+{
+	return (uint8_t)(takes << CM_TAKES_SHIFT & (CM_IMMEDIATE | CM_ATOMICS));
+}
+
+static inline uint32_t cm_takes_of(uint8_t flags)
+{
+	return (flags & (uint32_t)(CM_IMMEDIATE | CM_ATOMICS)) >> CM_TAKES_SHIFT;
+}
 
 enum cm_reason {
 	CM_REASON_CONSUMER = 1, /* dat_cr_reject */

@@ -15,7 +15,7 @@ struct core_lmr;
 #define CORE_PRIVATE_MAX 512u /* no peer of any transport sends more private data */
 
 /* What a side takes on a connection beside Sends and RDMA. A transport tells the peer, and reports
- * what the peer takes and it carries itself. */
+ * what the peer takes and it carries itself. The values go over the wire (shared/cm.h). */
 enum transport_takes {
 	TRANSPORT_TAKES_IMMEDIATE = 1, /* Writes with immediate data */
 	TRANSPORT_TAKES_ATOMICS = 2,

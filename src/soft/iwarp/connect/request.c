@@ -91,7 +91,7 @@ static void fill(struct iw_active *active, DAT_CONN_QUAL qual,
 
 	active->read_in = param->read_in;
 	active->read_out = param->read_out;
-	request->flags = CM_COUNTS | iw_flags_of(param->takes);
+	request->flags = CM_COUNTS | cm_flags_of(param->takes);
 	request->qual = qual;
 	request->read_in = iw_count(param->read_in);
 	request->read_out = iw_count(param->read_out);
@@ -275,7 +275,7 @@ static bool read_private(struct iw_conn *conn, const struct iw_mpa *mpa, struct 
 	if (rc < 0)
 		return false;
 	conn->is_own_peer = rc && (accept->flags & CM_COUNTS);
-	conn->peer_takes = conn->is_own_peer ? iw_takes_of(accept->flags) : 0;
+	conn->peer_takes = conn->is_own_peer ? (uint8_t)cm_takes_of(accept->flags) : 0;
 	peer->takes = conn->peer_takes;
 	if (rc) {
 		peer->read_in = accept->read_in;

@@ -139,18 +139,6 @@ static inline uint8_t iw_count(uint32_t count)
 	return (uint8_t)iw_min(count, UINT8_MAX);
 }
 
-/* enum transport_takes as the header carries it (D2-TCP-01). */
-static inline uint8_t iw_flags_of(uint32_t takes)
-{
-	return (uint8_t)((takes & TRANSPORT_TAKES_IMMEDIATE ? CM_IMMEDIATE : 0) |
-			 (takes & TRANSPORT_TAKES_ATOMICS ? CM_ATOMICS : 0));
-}
-static inline uint8_t iw_takes_of(uint8_t flags)
-{
-	return (uint8_t)((flags & CM_IMMEDIATE ? TRANSPORT_TAKES_IMMEDIATE : 0) |
-			 (flags & CM_ATOMICS ? TRANSPORT_TAKES_ATOMICS : 0));
-}
-
 void iw_set_port(union core_sockaddr *address, uint16_t port);
 uint16_t iw_get_port(const union core_sockaddr *address);
 
