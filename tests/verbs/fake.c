@@ -234,6 +234,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_qp_rd_atom = 16;
 	attr->max_qp_init_rd_atom = 16;
 	attr->max_res_rd_atom = 4096;
+	attr->atomic_cap = is_iwarp ? IBV_ATOMIC_NONE : IBV_ATOMIC_HCA;
 	if (has_srqs) {
 		attr->max_srq = 256;
 		attr->max_srq_wr = 8192;

@@ -31,6 +31,8 @@ struct fake_work {
 	int flags;
 	enum ibv_wr_opcode opcode;
 	uint32_t imm;
+	bool has_imm_only; /* a Receive that immediate data of an RDMA Write took */
+	uint64_t compare_add, swap;
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t count;
@@ -47,6 +49,12 @@ struct fake_mr {
 	unsigned windows; /* bound to it */
 	struct fake_mr *next;
 };
+
+static inline bool fake_is_atomic(const struct fake_work *work)
+{
+	return work->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
+	       work->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
 
 struct fake_mw {
 	struct ibv_mw mw; /* its rkey is the library's */
@@ -84,6 +92,7 @@ struct fake_qp {
 	uint32_t reads_most; /* RDMA Reads that it starts at a time; 0: any number */
 	struct fake_work *sends;
 	struct fake_work *recvs;
+	unsigned int access;
 	struct fake_work *held; /* the buffers of the SRQ that messages are being placed in */
 	unsigned events;	/* of the device, not acknowledged */
 	struct fake_qp *next;

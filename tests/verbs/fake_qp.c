@@ -178,6 +178,19 @@ static void take_inline(struct fake_work *work)
 	work->is_inline = true;
 }
 
+static void set_remote(struct fake_work *work, const struct ibv_send_wr *wr)
+{
+	if (!fake_is_atomic(work)) {
+		work->remote_addr = wr->wr.rdma.remote_addr;
+		work->rkey = wr->wr.rdma.rkey;
+		return;
+	}
+	work->remote_addr = wr->wr.atomic.remote_addr;
+	work->rkey = wr->wr.atomic.rkey;
+	work->compare_add = wr->wr.atomic.compare_add;
+	work->swap = wr->wr.atomic.swap;
+}
+
 int fake_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fake_qp *qp = (struct fake_qp *)ibv_qp;
@@ -202,8 +215,7 @@ int fake_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 		work->flags = (int)wr->send_flags;
 		work->opcode = wr->opcode;
 		work->imm = wr->imm_data;
-		work->remote_addr = wr->wr.rdma.remote_addr;
-		work->rkey = wr->wr.rdma.rkey;
+		set_remote(work, wr);
 		if (wr->send_flags & IBV_SEND_INLINE)
 			take_inline(work);
 		if (qp->state == IBV_QPS_ERR)
@@ -353,6 +365,8 @@ int ibv_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 		rc = EINVAL;
 	} else {
 		qp->state = attr->qp_state;
+		if (qp->state == IBV_QPS_INIT)
+			qp->access = attr->qp_access_flags;
 		if (mask & IBV_QP_DEST_QPN)
 			qp->remote = attr->dest_qp_num;
 		if (mask & IBV_QP_MAX_QP_RD_ATOMIC)

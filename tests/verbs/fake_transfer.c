@@ -32,10 +32,15 @@ static enum ibv_wc_opcode done_opcode(const struct fake_work *work)
 
 	if (work->is_recv) {
 		next_is_write = false;
-		return is_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+		return is_write || work->has_imm_only ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 	}
 	switch (work->opcode) {
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
 	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		return IBV_WC_RDMA_WRITE;
 	case IBV_WR_RDMA_READ:
 		return IBV_WC_RDMA_READ;
@@ -218,6 +223,50 @@ static enum ibv_wc_status do_rdma(struct fake_qp *remote, const struct fake_work
 	return IBV_WC_REM_OP_ERR;
 }
 
+/* The immediate data take a Receive behind the bytes. False: they wait for one. */
+static bool do_write_imm(struct fake_qp *remote, const struct fake_work *work,
+			 enum ibv_wc_status *status)
+{
+	struct fake_work **queue =
+		remote->qp.srq ? &((struct fake_srq *)remote->qp.srq)->recvs : &remote->recvs;
+	struct fake_work *recv;
+
+	if (!*queue)
+		return false;
+	*status = do_rdma(remote, work);
+	if (*status != IBV_WC_SUCCESS)
+		return true;
+	recv = fake_work_take(queue);
+	recv->has_imm_only = true;
+	recv->imm = work->imm;
+	fake_complete(remote, remote->qp.recv_cq, recv, IBV_WC_SUCCESS,
+		      (uint32_t)fake_sges_len(work->sge, work->count), true);
+	return true;
+}
+
+static enum ibv_wc_status do_atomic(struct fake_qp *remote, const struct fake_work *work)
+{
+	uint64_t *word = (uint64_t *)(uintptr_t)work->remote_addr, before = work->compare_add;
+
+	if (work->count != 1 || work->sge->length != sizeof(before))
+		return IBV_WC_LOC_LEN_ERR;
+	if (!(remote->access & IBV_ACCESS_REMOTE_ATOMIC) || work->remote_addr % sizeof(before) ||
+	    (!fake_mem_is_good(work->rkey, remote->qp.pd, work->remote_addr, sizeof(before),
+			       IBV_ACCESS_REMOTE_ATOMIC) &&
+	     !fake_mw_is_good(work->rkey, remote->qp.pd, work->remote_addr, sizeof(before),
+			      IBV_ACCESS_REMOTE_ATOMIC))) {
+		remote_failed(remote, IBV_EVENT_QP_ACCESS_ERR);
+		return IBV_WC_REM_ACCESS_ERR;
+	}
+	if (work->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		before = __atomic_fetch_add(word, work->compare_add, __ATOMIC_SEQ_CST);
+	else
+		(void)__atomic_compare_exchange_n(word, &before, work->swap, false,
+						  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	memcpy((void *)(uintptr_t)work->sge->addr, &before, sizeof(before));
+	return IBV_WC_SUCCESS;
+}
+
 /*
  * Finds the oldest request that is not carried out and may start now. A Read that is held back
  * starts here, and does not prevent the next one from starting. NULL: none, or it has to wait.
@@ -250,10 +299,29 @@ static int sink_access(void)
 }
 
 /* False: the request has to wait. */
+static bool do_request(struct fake_qp *qp, struct fake_qp *remote, struct fake_work *work,
+		       enum ibv_wc_status *status)
+{
+	switch (work->opcode) {
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		*status = do_atomic(remote, work);
+		return true;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		*status = do_rdma(remote, work);
+		return true;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return do_write_imm(remote, work, status);
+	default:
+		return do_send(qp, remote, work, status);
+	}
+}
+
 static bool carry_out(struct fake_qp *qp, struct fake_qp *remote, struct fake_work *work)
 {
 	enum ibv_wc_status status = fake_next_status;
-	bool is_read = work->opcode == IBV_WR_RDMA_READ;
+	bool is_read = work->opcode == IBV_WR_RDMA_READ || fake_is_atomic(work);
 
 	fake_next_status = IBV_WC_SUCCESS;
 	if (status == IBV_WC_SUCCESS && work->bind)
@@ -261,9 +329,7 @@ static bool carry_out(struct fake_qp *qp, struct fake_qp *remote, struct fake_wo
 	else if (status == IBV_WC_SUCCESS && !work->is_inline &&
 		 !fake_sges_are_good(qp, work->sge, work->count, is_read ? sink_access() : 0))
 		status = IBV_WC_LOC_PROT_ERR;
-	else if (status == IBV_WC_SUCCESS && (work->opcode == IBV_WR_RDMA_WRITE || is_read))
-		status = do_rdma(remote, work);
-	else if (status == IBV_WC_SUCCESS && !do_send(qp, remote, work, &status))
+	else if (status == IBV_WC_SUCCESS && !do_request(qp, remote, work, &status))
 		return false;
 	work->is_done = true;
 	work->status = status;

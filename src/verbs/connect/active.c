@@ -75,11 +75,11 @@ static void take_part(const struct vrb_conn *conn, struct cm_request *part)
 	if (part->size <= first)
 		return;
 	if (conn->attempt.is_continued) {
-		part->flags = CM_CONTINUED;
+		part->flags |= CM_CONTINUED;
 		part->data_size = (uint8_t)(part->size - first);
 		memcpy(part->data, conn->setup.request.data + first, part->data_size);
 	} else {
-		part->flags = CM_MORE;
+		part->flags |= CM_MORE;
 		part->data_size = (uint8_t)first;
 	}
 }
@@ -185,6 +185,8 @@ static void fill_request(struct vrb_conn *conn, DAT_CONN_QUAL qual,
 	request->size = (uint8_t)param->private_data_size;
 	request->read_in = conn->read_in;
 	request->read_out = conn->read_out;
+	conn->takes = (uint8_t)(param->takes & conn->adapter->takes);
+	request->flags = cm_flags_of(conn->takes);
 	if (param->private_data_size)
 		memcpy(request->data, param->private_data, param->private_data_size);
 	if (getrandom(&request->nonce, sizeof(request->nonce), GRND_NONBLOCK) < 0)
@@ -235,8 +237,10 @@ static bool take_answer(struct vrb_conn *conn, const struct vrb_cm_event *event)
 	conn->is_opendat = rc > 0;
 	if (rc > 0) {
 		conn->setup.peer_read_in = conn->setup.answer.read_in;
+		conn->setup.peer_takes = (uint8_t)cm_takes_of(conn->setup.answer.flags);
 	} else if (!rc) {
 		conn->setup.peer_read_in = event->param.responder_resources;
+		conn->setup.peer_takes = conn->adapter->takes;
 	}
 	return rc >= 0;
 }

@@ -326,6 +326,7 @@ static unsigned take_request(struct vrb_listener *listener, struct vrb_conn *con
 		return CM_REASON_PROVIDER;
 	conn->setup.peer_read_in = request->read_in;
 	conn->setup.peer_read_out = request->read_out;
+	conn->setup.peer_takes = rc ? (uint8_t)cm_takes_of(request->flags) : conn->adapter->takes;
 	return 0;
 }
 
@@ -448,7 +449,9 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	conn->read_in = vrb_at_most(param->read_in, adapter->limits.reads_in);
 	conn->read_out = vrb_at_most(vrb_at_most(param->read_out, adapter->limits.reads_out),
 				     conn->setup.peer_read_in);
+	conn->takes = (uint8_t)(param->takes & adapter->takes);
 	conn->setup.answer.read_in = conn->read_in;
+	conn->setup.answer.flags = cm_flags_of(conn->takes);
 	conn->setup.answer.wants_confirmation = vrb_confirm_is_needed(conn, ep);
 	conn->setup.answer.size = (uint8_t)param->private_data_size;
 	if (param->private_data_size)

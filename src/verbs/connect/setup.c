@@ -204,6 +204,8 @@ int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
 	rc = qp_attr_init(conn, IBV_QPS_INIT, &attr, &mask);
 	if (!rc) {
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+		if (conn->takes & TRANSPORT_TAKES_ATOMICS)
+			attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
 		if (conn->adapter->has_windows)
 			attr.qp_access_flags |= IBV_ACCESS_MW_BIND;
 		rc = -ibv_modify_qp(conn->qp, &attr, mask);
@@ -321,6 +323,7 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep, const void 
 		.read_in = conn->setup.peer_read_in,
 		.private_data = private_data,
 		.private_data_size = size,
+		.takes = conn->setup.peer_takes & conn->adapter->takes,
 	};
 
 	bool is_passive = conn->state == VRB_ACCEPTED;

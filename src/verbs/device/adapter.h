@@ -23,6 +23,7 @@
 
 #include "core/base/instance.h"
 #include "core/base/service.h"
+#include "core/base/transport_param.h"
 
 #define VRB_SEGMENTS_MAX 32u /* of one operation: scatter lists are on the stack */
 #define VRB_NEVER UINT64_MAX
@@ -58,6 +59,7 @@ struct vrb_adapter {
 	bool is_iwarp;
 	bool is_siw;	      /* the software iWARP device */
 	bool has_windows;     /* RMRs are bound with memory windows */
+	uint8_t takes;	      /* enum transport_takes: what the device can do */
 	bool posts_in_kernel; /* posting may make a system call, a cancellation point */
 	bool polls_in_kernel; /* polling, or posting a Receive, may make one too */
 	struct core_service service;

@@ -169,9 +169,8 @@ static inline uint32_t vrb_work_key(const struct ibv_wc *wc)
 }
 
 /*
- * Is it the successful completion of a message? A foreign peer's RDMA Write with immediate data
- * takes a Receive too, but its length does not concern the buffer. One comparison checks status and
- * opcode.
+ * Is it the successful completion of a message? An RDMA Write with immediate data takes a Receive
+ * too, but its length does not concern the buffer. One comparison checks status and opcode.
  */
 CORE_INLINE bool vrb_is_message(const struct ibv_wc *wc)
 {

@@ -428,6 +428,14 @@ static const char *link_text(const struct vrb_adapter *adapter, const struct ibv
 	return port->link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE" : "InfiniBand";
 }
 
+/* Towards what its atomic operations are atomic (D2-ATOM-19). */
+static const char *atomics_text(const struct ibv_device_attr *device)
+{
+	if (device->atomic_cap == IBV_ATOMIC_NONE)
+		return "none";
+	return device->atomic_cap == IBV_ATOMIC_GLOB ? "device and processor" : "device";
+}
+
 static void fill_named(struct vrb_adapter *adapter, const struct ibv_device_attr *device,
 		       const struct ibv_port_attr *port)
 {
@@ -438,6 +446,7 @@ static void fill_named(struct vrb_adapter *adapter, const struct ibv_device_attr
 		{"memory_windows", windows_text(adapter, device)},
 		{"inline_bytes", adapter->inline_text},
 		{"fast_path", vrb_has_fast_path(adapter) ? "yes" : "no"},
+		{"atomics", atomics_text(device)},
 	};
 	DAT_IA_ATTR *attr = &adapter->ia->attr;
 
@@ -467,6 +476,21 @@ static void fill_limits(struct vrb_adapter *adapter, const struct ibv_device_att
 	limits->request_room = adapter->is_iwarp ? ROOM_IWARP : REQUEST_ROOM_IB;
 	limits->answer_room = adapter->is_iwarp ? ROOM_IWARP : ANSWER_ROOM_IB;
 	limits->inline_max = probe_inline(adapter);
+}
+
+/*
+ * What the device can do beside Sends and RDMA. iWARP devices have no Writes with immediate data. A
+ * device that returned the value of an atomic operation in another byte order would report that it
+ * has none (D2-VRB-05).
+ */
+static void fill_takes(struct vrb_adapter *adapter, const struct ibv_device_attr *device)
+{
+	struct core_link *link = &adapter->ia->link;
+
+	link->has_immediate = !adapter->is_iwarp;
+	link->has_atomics = !adapter->is_iwarp && device->atomic_cap != IBV_ATOMIC_NONE;
+	adapter->takes = (uint8_t)((link->has_immediate ? TRANSPORT_TAKES_IMMEDIATE : 0) |
+				   (link->has_atomics ? TRANSPORT_TAKES_ATOMICS : 0));
 }
 
 static void fill_transfers(struct vrb_adapter *adapter, const struct ibv_port_attr *port)
@@ -574,6 +598,7 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	adapter->is_siw = adapter->is_iwarp && device.orig_attr.vendor_id == VRB_VENDOR_SIW;
 	choose_windows(adapter, &device.orig_attr);
 	fill_limits(adapter, &device.orig_attr);
+	fill_takes(adapter, &device.orig_attr);
 	fill_transfers(adapter, &port);
 	fill_counts(ia, &device.orig_attr);
 	fill_names(ia, &device.orig_attr);

@@ -129,11 +129,18 @@ void vrb_pz_destroy(struct core_ia *ia, struct core_pz *pz)
 	vrb_pz_put(pz->transport);
 }
 
-/* Devices require local write for remote write, and always allow local read. */
-static int device_access(DAT_MEM_PRIV_FLAGS priv)
+/*
+ * Devices require local write for remote write and atomic operations, and always allow local read.
+ * Where there are no atomic operations the privilege has no effect (D2-VRB-04).
+ */
+static int device_access(const struct vrb_adapter *adapter, DAT_MEM_PRIV_FLAGS priv)
 {
 	int access = 0;
 
+	if (!(adapter->takes & TRANSPORT_TAKES_ATOMICS))
+		priv &= ~CORE_MEM_PRIV_REMOTE_ATOMIC;
+	if (priv & CORE_MEM_PRIV_REMOTE_ATOMIC)
+		access |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
 	if (priv & (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
 		access |= IBV_ACCESS_LOCAL_WRITE;
 	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
@@ -152,7 +159,7 @@ static struct ibv_mr *reg_mr(struct core_pz *pz, DAT_VADDR address, DAT_VLEN len
 int vrb_mr_create(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv,
 		  struct ibv_mr **mr_out)
 {
-	*mr_out = reg_mr(pz, address, length, device_access(priv));
+	*mr_out = reg_mr(pz, address, length, device_access(vrb_adapter_of(pz->ia), priv));
 	return *mr_out ? 0 : device_error();
 }
 
@@ -187,7 +194,7 @@ static int region_error(const struct core_lmr *lmr, int access)
 int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
-	int access = device_access(lmr->priv);
+	int access = device_access(adapter, lmr->priv);
 	struct vrb_lmr *region;
 	int rc = vrb_object_create(adapter, sizeof(*region), (void **)&region);
 

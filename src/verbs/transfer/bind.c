@@ -30,10 +30,13 @@
 
 /* --- work requests of windows --- */
 
-static int remote_access(DAT_MEM_PRIV_FLAGS priv)
+static int remote_access(const struct vrb_adapter *adapter, DAT_MEM_PRIV_FLAGS priv)
 {
+	bool has_atomics = adapter->takes & TRANSPORT_TAKES_ATOMICS;
+
 	return (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG ? IBV_ACCESS_REMOTE_READ : 0) |
-	       (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ? IBV_ACCESS_REMOTE_WRITE : 0);
+	       (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ? IBV_ACCESS_REMOTE_WRITE : 0) |
+	       (has_atomics && (priv & CORE_MEM_PRIV_REMOTE_ATOMIC) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
 /* Can the next request of the endpoint bind a window? */
@@ -54,7 +57,8 @@ static struct vrb_window *bind_window(struct vrb_conn *conn, const struct core_e
 		.bind_info = {.mr = ((struct vrb_lmr *)wanted->lmr->transport)->mr,
 			      .addr = wanted->address,
 			      .length = wanted->length,
-			      .mw_access_flags = (unsigned)remote_access(wanted->priv)},
+			      .mw_access_flags =
+				      (unsigned)remote_access(conn->adapter, wanted->priv)},
 	};
 	struct vrb_window *window = vrb_window_take(conn->adapter, wanted->lmr->pz->transport);
 	int rc;

@@ -81,7 +81,7 @@ static bool is_unspecific(enum ibv_wc_status status)
 static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct core_req *req,
 						enum ibv_wc_status status)
 {
-	bool is_read = req->op == CORE_OP_RDMA_READ;
+	bool is_read = core_op_is_read(req->op);
 
 	if (is_unspecific(status) &&
 	    !segments_are_valid(ep->ia, req->iov, req->segments, ep->pz,
@@ -112,7 +112,7 @@ static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct co
 	if (is_unspecific(status) &&
 	    !segments_are_valid(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
-	if (status == IBV_WC_SUCCESS) /* an RDMA Write with immediate data, from a foreign peer */
+	if (status == IBV_WC_SUCCESS) /* immediate data that the endpoint does not take */
 		return DAT_DTO_ERR_BAD_RESPONSE;
 	return status == IBV_WC_LOC_QP_OP_ERR ? DAT_DTO_ERR_LOCAL_LENGTH : vrb_status(status);
 }
@@ -258,6 +258,16 @@ static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(VRB_SOLICITED_IMM);
 }
 
+/*
+ * The immediate data of an RDMA Write. The completion does not show whether the sender asked for a
+ * notification, so they all notify.
+ */
+static bool is_immediate(const struct vrb_conn *conn, const struct ibv_wc *wc)
+{
+	return wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM &&
+	       (conn->takes & TRANSPORT_TAKES_IMMEDIATE);
+}
+
 static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	const struct core_wqe *wqe;
@@ -280,6 +290,10 @@ static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 	}
 	if (vrb_is_message(wc)) {
 		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
+		return;
+	}
+	if (is_immediate(conn, wc)) {
+		core_recv_done_immediate(ep, ntohl(wc->imm_data), wc->byte_len, true);
 		return;
 	}
 	core_recv_done(ep, recv_status(ep, wqe, wc->status), 0, true);

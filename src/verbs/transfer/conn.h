@@ -115,6 +115,7 @@ struct vrb_setup {
 	uint64_t give_up_ns;	   /* when it times out */
 	uint8_t peer_read_in;
 	uint8_t peer_read_out;
+	uint8_t peer_takes;	 /* enum transport_takes */
 	bool is_unconfirmed;	 /* iWARP, passive side: the first Receive is the provider's */
 	uint8_t confirm_retries; /* iWARP, active side: retries of the confirmation left */
 };
@@ -165,6 +166,7 @@ struct vrb_conn {
 	bool is_opendat;  /* the peer is an OpenDAT */
 	uint8_t read_in;  /* concurrent RDMA Reads that this side serves */
 	uint8_t read_out; /* those that it starts */
+	uint8_t takes;	  /* enum transport_takes of our endpoint */
 	struct vrb_fast fast;
 	struct vrb_sq sq;
 	struct vrb_rq rq;

@@ -143,7 +143,7 @@ static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req 
 
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && !conn->adapter->is_siw)
 		flags |= IBV_SEND_FENCE; /* siw: waits_for_reads delays it */
-	if (req->flags && req->op == CORE_OP_SEND &&
+	if (req->flags && core_op_takes_receive(req->op) &&
 	    (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		flags |= IBV_SEND_SOLICITED;
 	/*
@@ -153,17 +153,35 @@ static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req 
 	 * gain little. Nor is a request inline that had to wait: the consumer may free its region
 	 * meanwhile. The device checks the key of the region, a copy does not.
 	 */
-	if (is_own && req->op != CORE_OP_RDMA_READ && req->len &&
+	if (is_own && !core_op_is_read(req->op) && req->len &&
 	    !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) &&
 	    req->len <= conn->adapter->limits.inline_max)
 		flags |= IBV_SEND_INLINE;
 	return flags;
 }
 
-static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
-		       struct ibv_send_wr *wr)
+static void set_atomic(struct core_req *req, struct ibv_send_wr *wr)
+{
+	bool is_swap = req->op == CORE_OP_COMPARE_SWAP;
+
+	wr->opcode = is_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr->wr.atomic.remote_addr = req->remote.target_address;
+	wr->wr.atomic.rkey = req->remote.rmr_context;
+	wr->wr.atomic.compare_add = is_swap ? req->compare : *core_req_operand(req);
+	wr->wr.atomic.swap = is_swap ? *core_req_operand(req) : 0;
+}
+
+static void set_opcode(const struct vrb_conn *conn, struct core_req *req, struct ibv_send_wr *wr)
 {
 	switch (req->op) {
+	case CORE_OP_FETCH_ADD:
+	case CORE_OP_COMPARE_SWAP:
+		set_atomic(req, wr);
+		return;
+	case CORE_OP_WRITE_IMMEDIATE:
+		wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		wr->imm_data = htonl(*core_req_immediate(req));
+		break;
 	case CORE_OP_RDMA_WRITE:
 		wr->opcode = IBV_WR_RDMA_WRITE;
 		break;
@@ -224,7 +242,7 @@ static bool is_completion_due(const struct vrb_conn *conn, const struct core_ep 
 static bool must_signal(const struct vrb_conn *conn, const struct core_ep *ep,
 			const struct core_req *req)
 {
-	return req->op == CORE_OP_RDMA_READ || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
+	return core_op_is_read(req->op) || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
 	       !is_completion_due(conn, ep) ||
 	       vrb_sq_posted(conn) - vrb_sq_done(conn, ep) >= conn->sq.size / 2;
 }
@@ -247,7 +265,7 @@ static void note_posted(struct vrb_conn *conn, struct core_req *req, bool is_sig
 static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 			bool is_own, struct batch *batch)
 {
-	bool is_read = req->op == CORE_OP_RDMA_READ;
+	bool is_read = core_op_is_read(req->op);
 	bool has_verification = needs_verification(conn, req);
 	bool is_signalled = must_signal(conn, ep, req);
 	struct ibv_send_wr *wr = batch_add(batch);
