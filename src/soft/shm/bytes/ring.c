@@ -160,16 +160,6 @@ int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **
 	return 1;
 }
 
-void shm_producer_fetch_next(const struct shm_producer *ring, uint32_t payload)
-{
-	uint32_t next = ring->produced;
-
-	if (ring->mask + 1 - (next & ring->mask) < shm_entry_size(payload))
-		next += ring->mask + 1 - (next & ring->mask);
-	for (uint32_t i = 0; i < payload; i += 64)
-		shm_fetch_for_writing(shm_entry_at(ring, next + i));
-}
-
 /* --- consumer --- */
 
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,

@@ -80,10 +80,13 @@ static_assert(SHM_LARGE_PAYLOAD <= UINT16_MAX, "the payload's length fits");
 /* So many bytes behind the entry that is taken. Less than 512 help little. */
 #define SHM_FETCH_AHEAD 512u
 
-/* How many bytes ahead of the producer a line is fetched for writing, */
+/*
+ * So many bytes ahead of the producer it fetches the lines of an entry like the last one for
+ * writing: all of them up to that payload, and only the first of a larger one, which the processor
+ * recognizes as a stream.
+ */
 #define SHM_WRITE_AHEAD 256u
-/* and from what payload on all lines of the next entry are. */
-#define SHM_FETCH_LARGE 128u
+#define SHM_FETCH_MAX 2048u
 
 /* Less than this is taken and not given back. */
 #define SHM_RELEASE_AT(size) ((size) / 4)
@@ -232,9 +235,6 @@ static inline void shm_producer_begin(struct shm_producer *ring, uint64_t *words
 	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
 }
 
-/* Fetches the lines of the next entry for writing, if that is as large. */
-void shm_producer_fetch_next(const struct shm_producer *ring, uint32_t payload);
-
 /*
  * Writes the entry whose room shm_producer_at_once or shm_producer_reserve has found, and makes it
  * visible. Inline, so that the members of the entry stay in registers.
@@ -243,6 +243,7 @@ CORE_INLINE void shm_producer_put(struct shm_producer *ring, uint8_t *payload,
 				  const struct shm_entry *entry)
 {
 	uint32_t index = ring->produced, end = index + shm_entry_size(entry->payload);
+	uint32_t fetched = entry->payload <= SHM_FETCH_MAX ? end - index : 1;
 	uint64_t *words = (uint64_t *)(void *)(payload - SHM_ENTRY_ALIGN);
 
 	shm_producer_begin(ring, words, end, entry);
@@ -251,9 +252,8 @@ CORE_INLINE void shm_producer_put(struct shm_producer *ring, uint8_t *payload,
 	 */
 	SHM_TSAN_RELEASE(SHM_STAMP(index));
 	__atomic_store_n(&words[0], shm_entry_first(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
-	shm_fetch_for_writing(shm_entry_at(ring, end + SHM_WRITE_AHEAD));
-	if (entry->payload >= SHM_FETCH_LARGE)
-		shm_producer_fetch_next(ring, entry->payload);
+	for (uint32_t at = 0; at < fetched; at += SHM_LINE)
+		shm_fetch_for_writing(shm_entry_at(ring, end + SHM_WRITE_AHEAD + at));
 }
 
 /*
