@@ -15,7 +15,7 @@
 static const uint32_t lengths[] = {1, 7, 8, 9, 256, 257, 1024, SHM_RESPONSE_PAYLOAD};
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
-/* All through the ring, each in one entry. */
+/* All through the ring, each in one entry. Only the post of a Read takes the slow path. */
 static void transfers__of_one_entry__take_the_fast_path(void **state)
 {
 	struct lab *lab = *state;
@@ -27,7 +27,7 @@ static void transfers__of_one_entry__take_the_fast_path(void **state)
 		post_send(lab, 0, len);
 		post_rdma(lab, CORE_OP_RDMA_WRITE, 0, len);
 		post_rdma(lab, CORE_OP_RDMA_READ, 50000, len);
-		assert_int_equal(lab->fast_posts, 3 * (i + 1));
+		assert_int_equal(lab->fast_posts, 2 * (i + 1));
 		(void)expect_entry(lab, SHM_ENTRY_SEND, len, i);
 		assert_int_equal(expect_entry(lab, SHM_ENTRY_WRITE, len, i).address,
 				 (uintptr_t)lab->peer_memory);
@@ -77,6 +77,8 @@ static void sends__ring_full__rest_follows_in_order(void **state)
 		post_send(lab, 1024 * i, sizes[i]);
 	}
 	assert_int_equal(lab->cell.slow_reasons, CORE_EP_SLOW_QUEUE);
+	/* one post has found the ring full, and the fast path does not count it again */
+	assert_int_equal(lab->conn->request_out.full, 1);
 	while (taken < 8) {
 		assert_true(shm_consumer_has_entry(&lab->peer_in));
 		(void)expect_entry(lab, SHM_ENTRY_SEND, sizes[taken], taken);

@@ -104,7 +104,7 @@ __attribute__((noinline)) static bool answer_read(struct shm_conn *conn, struct 
 
 	if (entry->length - 1 >= SHM_RESPONSE_PAYLOAD)
 		return false;
-	to = shm_find_room(&conn->response_out, data.payload);
+	to = shm_producer_at_once(&conn->response_out, data.payload);
 	if (!to || shm_rx_fetch(conn, ep, &read, to, data.payload) < 0)
 		return false;
 	shm_put_entry(conn, &conn->response_out, to, &data);

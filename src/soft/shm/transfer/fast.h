@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Posts on the fast path of a connection: a Send, an RDMA Write or an RDMA Read that is one entry
- * of the ring, and a small RDMA Write into mapped memory. They are inline in the posting calls of
- * the core (core/ep/data_path.h). Where they decline, nothing was done, and the request takes the
- * slow path (tx.c).
+ * Posts on the fast path of a connection: a Send or an RDMA Write that is one entry of the ring, and
+ * a small RDMA Write into mapped memory. They are inline in the posting calls of the core
+ * (core/ep/data_path.h). Where they decline, nothing was done, and the request takes the slow path
+ * (tx.c).
  */
 #ifndef SHM_FAST_H
 #define SHM_FAST_H
@@ -27,17 +27,9 @@
 
 #define SHM_FAST_WRITE 256u /* longest RDMA Write into mapped memory */
 
-/* The address of the payload of the next entry. NULL: the ring is full. */
-CORE_INLINE uint8_t *shm_find_room(struct shm_producer *ring, uint32_t payload)
-{
-	uint8_t *at = shm_producer_at_once(ring, payload);
-
-	return at || shm_producer_reserve(ring, payload, &at) == 1 ? at : NULL;
-}
-
 /*
- * Writes that entry and makes it visible to the peer; reports in it what is done. shm_conn_wake
- * has to follow.
+ * Writes the entry for which shm_producer_at_once has found room, and makes it visible to the peer;
+ * reports in it what is done. shm_conn_wake has to follow.
  */
 CORE_INLINE void shm_put_entry(struct shm_conn *conn, struct shm_producer *ring, uint8_t *payload,
 			       struct shm_entry *entry)
@@ -47,30 +39,21 @@ CORE_INLINE void shm_put_entry(struct shm_conn *conn, struct shm_producer *ring,
 	shm_conn_note_reported(conn);
 }
 
-/* The peer can see the request. Wakes the peer if it sleeps. */
-CORE_INLINE void shm_request_started(struct shm_conn *conn, const struct core_fast_post *post,
-				     uint64_t state)
-{
-	post->req->transport.word[0] = state;
-	if (post->op == CORE_OP_RDMA_READ)
-		post->req->transport.word[1] = 0; /* bytes that have come */
-	core_req_prefetch_next(post->req);
-	shm_conn_wake(conn);
-	shm_engine_activate(conn->engine, conn);
-}
-
 /* Puts a Send, or an RDMA Write through the ring, into one entry. */
 CORE_INLINE bool shm_put_bytes(struct shm_conn *conn, struct core_ep *ep,
 			       const struct core_fast_post *post, struct shm_entry *entry)
 {
-	uint8_t *payload = shm_find_room(&conn->request_out, entry->payload);
+	uint8_t *payload = shm_producer_at_once(&conn->request_out, entry->payload);
 
 	if (!payload || !soft_fetch(ep, post->segment.lmr_context, post->segment.virtual_address,
 				    payload, post->segment.segment_length))
 		return false;
 	shm_put_entry(conn, &conn->request_out, payload, entry);
 	conn->tx.sent++;
-	shm_request_started(conn, post, SHM_REQ_WAIT_DONE);
+	post->req->transport.word[0] = SHM_REQ_WAIT_DONE;
+	core_req_prefetch_next(post->req);
+	shm_conn_wake(conn);
+	shm_engine_activate(conn->engine, conn);
 	return true;
 }
 
@@ -190,33 +173,6 @@ CORE_INLINE bool shm_write_fast(struct shm_conn *conn, struct core_ep *ep,
 	return true;
 }
 
-/* Requests an RDMA Read through the ring. */
-CORE_INLINE bool shm_read_fast(struct shm_conn *conn, struct core_ep *ep,
-			       const struct core_fast_post *post)
-{
-	struct shm_entry entry = {
-		.type = SHM_ENTRY_READ,
-		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
-		.key = post->remote.rmr_context,
-		.address = post->remote.target_address,
-		.length = post->segment.segment_length,
-	};
-	uint8_t *place;
-
-	if (conn->tx.reads >= conn->tx.read_limit || !shm_takes_ring(conn, post))
-		return false;
-	place = shm_find_room(&conn->request_out, 0);
-	if (!place)
-		return false;
-	shm_put_entry(conn, &conn->request_out, place, &entry);
-	conn->tx.reads++;
-	shm_conn_watch_bit(conn, SHM_WATCH_RESPONSES, true);
-	shm_request_started(conn, post, SHM_REQ_WAIT_DATA);
-	core_ep_set_path(ep, OPENDAT_PATH_RING);
-	shm_count(conn, SHM_COUNT_RING);
-	return true;
-}
-
 /* DTO-30: a fenced request waits for RDMA Reads through the ring. */
 CORE_INLINE bool shm_may_start(const struct shm_conn *conn, const struct core_fast_post *post)
 {
@@ -229,14 +185,10 @@ CORE_INLINE bool shm_post_fast(struct core_ep *ep, const struct core_fast_post *
 	struct shm_conn *conn = shm_ep_conn(ep);
 	bool is_started;
 
-	if (!shm_may_start(conn, post))
+	if (post->op == CORE_OP_RDMA_READ || !shm_may_start(conn, post))
 		return false;
-	if (post->op == CORE_OP_SEND)
-		is_started = shm_send_fast(conn, ep, post);
-	else if (post->op == CORE_OP_RDMA_WRITE)
-		is_started = shm_write_fast(conn, ep, post);
-	else
-		is_started = shm_read_fast(conn, ep, post);
+	is_started = post->op == CORE_OP_SEND ? shm_send_fast(conn, ep, post)
+					      : shm_write_fast(conn, ep, post);
 	conn->tx.next += is_started;
 	return is_started;
 }
