@@ -124,16 +124,35 @@ struct check_object *check_region_locked(struct check_object *ia, DAT_LMR_CONTEX
 	return dead;
 }
 
-struct check_object *check_remote_region_locked(struct check_object *ia, DAT_RMR_CONTEXT key)
+/* How well an object explains why a peer refused the key: 0, not at all. */
+static unsigned fit(const struct check_object *object, const struct check_object *ia,
+		    const DAT_RMR_TRIPLET *target)
 {
-	for (unsigned i = 0; i < CHECK_KEYS; i++) {
-		struct check_object *region = ia->life->ia.keys[i];
+	const struct check_life *life = object->life;
+	DAT_RMR_CONTEXT key = target->rmr_context;
+	bool is_region = object->type == DAT_HANDLE_TYPE_LMR && life->lmr.remote_key == key;
+	bool is_window = object->type == DAT_HANDLE_TYPE_RMR && key &&
+			 (life->rmr.keys[0] == key || life->rmr.keys[1] == key);
+	bool is_inside = is_region && target->target_address >= life->lmr.address &&
+			 target->target_address - life->lmr.address < life->lmr.length;
 
-		for (; region; region = region->life->lmr.next_key)
-			if (region->life->lmr.remote_key == key)
-				return region;
-	}
-	return NULL;
+	if ((!is_region && !is_window) || (object->ia != ia && !is_inside))
+		return 0;
+	return 1 + (object->ia == ia) + 2 * is_inside + 4 * object->is_dead;
+}
+
+struct check_object *check_target_locked(const struct check_object *ia,
+					 const DAT_RMR_TRIPLET *target)
+{
+	struct check_object *object = NULL, *best = NULL;
+	unsigned best_fit = 0;
+
+	while ((object = check_next_locked(object)) != NULL)
+		if (fit(object, ia, target) > best_fit) {
+			best = object;
+			best_fit = fit(object, ia, target);
+		}
+	return best;
 }
 
 bool check_segment_is_inside_locked(struct check_object *ia, const DAT_LMR_TRIPLET *segment)

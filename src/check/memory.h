@@ -31,8 +31,12 @@ bool check_is_readable(uint64_t address, uint64_t length);
 
 /* The region with that key in that instance: a live one first, else a dead one. NULL: none. Locked. */
 struct check_object *check_region_locked(struct check_object *ia, DAT_LMR_CONTEXT key);
-/* The region that gives peers this key, in any instance of this process; NULL: none. Locked. */
-struct check_object *check_remote_region_locked(struct check_object *ia, DAT_RMR_CONTEXT key);
+/*
+ * The region or window that gives, or gave, peers the key of this target: one of this instance, or one
+ * of this process that has the range, too. NULL: none. Locked.
+ */
+struct check_object *check_target_locked(const struct check_object *ia,
+					 const DAT_RMR_TRIPLET *target);
 /* Is the segment inside a live region of the instance? Locked. */
 bool check_segment_is_inside_locked(struct check_object *ia, const DAT_LMR_TRIPLET *segment);
 

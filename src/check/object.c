@@ -343,6 +343,19 @@ void check_object_kill(struct check_object *object)
 	check_unlock();
 }
 
+struct check_object *check_next_locked(const struct check_object *after)
+{
+	size_t i = after ? (size_t)((const char *)after - range) / CELL_SIZE + 1 : 0;
+
+	for (; i < used; i++) {
+		struct check_object *object = (struct check_object *)(range + i * CELL_SIZE);
+
+		if (object->life)
+			return object;
+	}
+	return NULL;
+}
+
 void check_step_locked(struct check_object *object, const char *what, DAT_RETURN result)
 {
 	struct check_life *life = object->life;
@@ -419,14 +432,19 @@ struct check_object *check_begin(struct check_call *call, enum check_call_number
 static DAT_RETURN leave(struct check_call *call, DAT_RETURN result, bool is_free)
 {
 	struct check_object *object = call->object;
+	struct check_place place;
 
 	if (object && call->is_exclusive)
 		exit_call(object->life);
 	if (object && is_free) {
+		check_place_get(&place);
 		check_lock();
 		check_step_locked(object, call->name, result);
-		if (result == DAT_SUCCESS)
+		if (result == DAT_SUCCESS) {
+			object->life->ender = call->name;
+			object->life->ended = place;
 			check_object_kill_locked(object);
+		}
 		check_unlock();
 	}
 	pthread_setcancelstate(call->cancel_state, NULL);

@@ -92,7 +92,8 @@ struct check_lmr {
 
 struct check_rmr {
 	struct check_object *pz;
-	unsigned binds; /* outstanding, with an event */
+	unsigned binds;		 /* outstanding, with an event */
+	DAT_RMR_CONTEXT keys[2]; /* of the last bind, and of the one before; 0: none */
 };
 
 struct check_cno {
@@ -113,6 +114,8 @@ struct check_life {
 	struct check_life *next, *previous;
 	const char *maker; /* the call, or the event */
 	struct check_place made;
+	const char *ender; /* the call that freed it; NULL: none, or it went with its instance */
+	struct check_place ended;
 	struct check_step steps[CHECK_STEPS];
 	unsigned step_count;
 	uint32_t reported; /* a bit for each rule */
@@ -184,6 +187,9 @@ struct check_object *check_object_make_ia(const DAT_PROVIDER *provider, DAT_IA_H
 /* The object is gone: its handle is refused from now on. Locked. */
 void check_object_kill_locked(struct check_object *object);
 void check_object_kill(struct check_object *object);
+
+/* The next object, dead ones included, in the order of their numbers; NULL: no more. Locked. */
+struct check_object *check_next_locked(const struct check_object *after);
 
 void check_step_locked(struct check_object *object, const char *what, DAT_RETURN result);
 

@@ -350,6 +350,11 @@ static void add_life(struct text *text, const struct check_object *object)
 	    life->made.thread);
 	add_place(text, &life->made);
 	add_steps(text, life);
+	if (object->is_dead && life->ender) {
+		add(text, "\n  %s was freed by %s, thread %d", check_name(object).text, life->ender,
+		    life->ended.thread);
+		add_place(text, &life->ended);
+	}
 }
 
 static bool is_suppressed(enum check_rule rule, const struct check_place *place)

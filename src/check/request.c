@@ -395,7 +395,7 @@ struct outcome {
 	DAT_DTO_COMPLETION_STATUS status;
 	uint64_t length;
 	bool is_changed, is_written;
-	struct check_object *region; /* whose key the peer refused */
+	struct check_object *target; /* whose key the peer refused */
 };
 
 /* The requests in front of one that has ended have ended, too. */
@@ -416,7 +416,31 @@ static void look_locked(struct check_object *evd, const struct check_request *re
 		outcome->is_written = check_image_has_changed_behind(
 			&request->image, request->segments, outcome->length);
 	else if (outcome->status == DAT_DTO_ERR_REMOTE_ACCESS)
-		outcome->region = check_remote_region_locked(evd->ia, request->remote.rmr_context);
+		outcome->target = check_target_locked(evd->ia, &request->remote);
+}
+
+/* What is known of the key that a peer refused. */
+static void report_refusal(struct check_call *call, struct check_object *ep,
+			   const struct outcome *outcome)
+{
+	const DAT_RMR_TRIPLET *remote = &outcome->request.remote;
+	struct check_object *target = outcome->target;
+	char why[96] = "";
+
+	if (target && target->is_dead)
+		snprintf(why, sizeof(why), ", which is that of %s of this process, which is freed",
+			 check_name(target).text);
+	else if (target && target->type == DAT_HANDLE_TYPE_RMR &&
+		 target->life->rmr.keys[0] != remote->rmr_context)
+		snprintf(why, sizeof(why), ", which %s of this process had before its last bind",
+			 check_name(target).text);
+	else if (target)
+		snprintf(why, sizeof(why), ", which is that of %s of this process",
+			 check_name(target).text);
+	check_report(call, CHECK_REMOTE_ACCESS, target ? target : ep,
+		     "the peer refused %llu bytes at 0x%llx with the key 0x%x%s",
+		     (unsigned long long)remote->segment_length,
+		     (unsigned long long)remote->target_address, remote->rmr_context, why);
 }
 
 static void report_outcome(struct check_call *call, struct check_object *evd,
@@ -444,14 +468,7 @@ static void report_outcome(struct check_call *call, struct check_object *evd,
 			     "a message did not fit into a Receive of %llu bytes",
 			     (unsigned long long)request->image.length);
 	if (outcome->status == DAT_DTO_ERR_REMOTE_ACCESS)
-		check_report(call, CHECK_REMOTE_ACCESS, outcome->region ? outcome->region : ep,
-			     "the peer refused %llu bytes at 0x%llx with the key 0x%x%s",
-			     (unsigned long long)request->remote.segment_length,
-			     (unsigned long long)request->remote.target_address,
-			     request->remote.rmr_context,
-			     outcome->region && outcome->region->is_dead
-				     ? ", which is that of a region of this process that is freed"
-				     : "");
+		report_refusal(call, ep, outcome);
 }
 
 /* A buffer of an SRQ belongs to the endpoint that has received the message. */

@@ -72,6 +72,12 @@ DAT_RETURN check_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_
 			   user_cookie, completion_flags, context);
 	if (is_checked)
 		check_request_posted(ep, &post, user_cookie, ret);
+	if (ret == DAT_SUCCESS && rmr) {
+		check_lock();
+		rmr->life->rmr.keys[1] = rmr->life->rmr.keys[0];
+		rmr->life->rmr.keys[0] = lmr_triplet->segment_length ? *context : 0;
+		check_unlock();
+	}
 	return check_end(&call, ret);
 }
 

@@ -3,46 +3,9 @@
  * Each rule of the provider that checks: the misuse is reported, once and with the right object, and
  * its correct twin is silent (CHECK-RULE-01 to -26).
  */
-#include "bind_util.h"
-#include "srq_util.h"
-
-#include "reports.h"
+#include "rules_util.h"
 
 #include <sys/mman.h>
-
-#define FLAG DAT_COMPLETION_DEFAULT_FLAG
-
-static int begin(void **state)
-{
-	reports.has_recv_none = false;
-	rig_setup(state);
-	forget_reports();
-	return 0;
-}
-
-static int begin_bare(void **state)
-{
-	rig_setup_bare(state);
-	forget_reports();
-	return 0;
-}
-
-static int end(void **state)
-{
-	rig_teardown(state);
-	forget_reports();
-	return 0;
-}
-
-#define check_test(f) cmocka_unit_test_setup_teardown(f, begin, end)
-#define check_test_bare(f) cmocka_unit_test_setup_teardown(f, begin_bare, end)
-
-/* A Send that is posted here, and not in a function of the harness, which is one place for all. */
-#define POST_SEND(rig, len, cookie)                                                                \
-	do {                                                                                       \
-		DAT_LMR_TRIPLET seg_ = dt_seg(&(rig)->x, 0, len);                                  \
-		dt_ok(dat_ep_post_send((rig)->a.ep, 1, &seg_, dt_cookie(cookie), FLAG));           \
-	} while (0)
 
 /* ---- memory ---- */
 
@@ -204,7 +167,46 @@ static void remote_access(void **state)
 	expect_silence();
 	post_write(&rig->a, dt_seg(&rig->x, 0, 64), remote, 2, FLAG);
 	expect_request(&rig->a, 2, DAT_DTO_ERR_REMOTE_ACCESS);
-	expect_report("remote-access", "a region of this process that is freed");
+	assert_int_equal(count_reports("remote-access", "was freed by dat_lmr_free"), 1);
+	expect_report("remote-access", "of this process, which is freed");
+}
+
+/* CHECK-RULE-08: the key of a region of another instance of the process. */
+static void remote_access_elsewhere(void **state)
+{
+	struct rig *rig = *state;
+	DAT_RMR_TRIPLET remote;
+	struct dt_buf buf;
+	struct dt_ia ia;
+
+	dt_ia_open(&ia);
+	dt_buf_create(&ia, ia.pz, &buf, 4096, DAT_MEM_PRIV_ALL_FLAG);
+	remote = dt_rseg(&buf, 0, 64);
+	dt_buf_free(&buf);
+	dt_ia_close(&ia);
+	expect_silence();
+	POST_WRITE(&rig->a, dt_seg(&rig->x, 0, 64), remote, 1, FLAG);
+	expect_request(&rig->a, 1, DAT_DTO_ERR_REMOTE_ACCESS);
+	expect_report("remote-access", "was freed by dat_lmr_free");
+}
+
+/* CHECK-RULE-08: the key that a window had before it was bound again. */
+static void remote_access_window(void **state)
+{
+	struct rig *rig = *state;
+	DAT_RMR_HANDLE rmr = rmr_create(rig);
+	DAT_RMR_CONTEXT old, new;
+
+	old = bind_now(&rig->b, rmr, dt_seg(&rig->y, 0, 64), BIND_LOCAL | BIND_REMOTE);
+	new = bind_now(&rig->b, rmr, dt_seg(&rig->y, 0, 64), BIND_LOCAL | BIND_REMOTE);
+	post_write(&rig->a, dt_seg(&rig->x, 0, 8), y_seg(rig, new, 0, 8), 1, FLAG);
+	expect_sent(&rig->a, 1, 8);
+	expect_silence();
+	post_write(&rig->a, dt_seg(&rig->x, 0, 8), y_seg(rig, old, 0, 8), 2, FLAG);
+	expect_request(&rig->a, 2, DAT_DTO_ERR_REMOTE_ACCESS);
+	assert_int_equal(count_reports("remote-access", "had before its last bind"), 1);
+	expect_report("remote-access", "was made by dat_rmr_create");
+	dt_ok(dat_rmr_free(rmr));
 }
 
 /* CHECK-RULE-09 */
@@ -613,6 +615,8 @@ int main(void)
 		check_test(iov_outside),
 		check_test(lmr_key),
 		check_test(remote_access),
+		check_test(remote_access_elsewhere),
+		check_test(remote_access_window),
 		check_test(rmr_in_use),
 		check_test(evd_overflow_and_events_left),
 		check_test_bare(events_left),
@@ -635,7 +639,6 @@ int main(void)
 		check_test_bare(handler_refused),
 	};
 
-	setenv("DAT_CHECK", "all", 1);
-	dat_opendat_check_handler(take_report, NULL);
+	check_rules_on();
 	return cmocka_run_group_tests_name("check rules", tests, NULL, NULL);
 }
