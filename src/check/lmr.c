@@ -42,6 +42,10 @@ DAT_RETURN check_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	ret = dat_lmr_create(check_inner(ia_handle), mem_type, inner, length,
 			     check_inner(pz_handle), privileges, lmr_handle, lmr_context,
 			     rmr_context, registered_length, registered_address);
+	if (!length && mem_type != DAT_MEM_TYPE_LMR)
+		check_report(
+			&call, CHECK_ZERO_LENGTH, ia,
+			"a region of 0 bytes, which some providers register and others refuse");
 	if (ret == DAT_SUCCESS && ia)
 		lmr = check_object_make(call.name, ia, DAT_HANDLE_TYPE_LMR, *lmr_handle);
 	if (lmr) {
@@ -72,8 +76,8 @@ DAT_RETURN check_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_par
 
 /* ---- free ---- */
 
-/* An endpoint or SRQ that has a request which uses the region; NULL: none. Locked. */
-static struct check_object *user_locked(const struct check_object *lmr)
+/* An endpoint or SRQ with such a request which uses the region; NULL: none. Locked. */
+static struct check_object *user_locked(const struct check_object *lmr, bool is_suppressed)
 {
 	struct check_object *object = lmr->ia->life->ia.objects[CHECK_POSTERS];
 	DAT_LMR_CONTEXT key = lmr->life->lmr.key;
@@ -82,11 +86,11 @@ static struct check_object *user_locked(const struct check_object *lmr)
 		const struct check_ep *ep = &object->life->ep;
 
 		if (object->type == DAT_HANDLE_TYPE_EP && !ep->has_ended &&
-		    (check_requests_use_locked(&ep->requests, key) ||
-		     check_requests_use_locked(&ep->receives, key)))
+		    (check_requests_use_locked(&ep->requests, key, is_suppressed) ||
+		     check_requests_use_locked(&ep->receives, key, is_suppressed)))
 			return object;
 		if (object->type == DAT_HANDLE_TYPE_SRQ &&
-		    check_requests_use_locked(&object->life->srq.receives, key))
+		    check_requests_use_locked(&object->life->srq.receives, key, is_suppressed))
 			return object;
 	}
 	return NULL;
@@ -105,19 +109,22 @@ static bool is_flushed(const struct check_object *user)
 DAT_RETURN check_lmr_free(DAT_LMR_HANDLE lmr_handle)
 {
 	struct check_call call;
-	struct check_object *lmr, *user = NULL;
+	struct check_object *lmr, *user = NULL, *silent = NULL;
 	bool is_mapped = true;
 	DAT_RETURN ret;
 
 	lmr = check_begin(&call, CHECK_CALL_lmr_free, lmr_handle, DAT_HANDLE_TYPE_LMR);
 	if (lmr) {
 		check_lock();
-		user = user_locked(lmr);
+		user = user_locked(lmr, false);
+		silent = user_locked(lmr, true);
 		check_unlock();
 		is_mapped = !check_rule_is_on(CHECK_LMR_UNMAPPED) ||
 			    check_is_readable(lmr->life->lmr.address, lmr->life->lmr.length);
 		if (user && is_flushed(user))
 			user = NULL;
+		if (silent && is_flushed(silent))
+			silent = NULL;
 	}
 	ret = dat_lmr_free(check_inner(lmr_handle));
 	if (ret == DAT_SUCCESS && user)
@@ -125,6 +132,11 @@ DAT_RETURN check_lmr_free(DAT_LMR_HANDLE lmr_handle)
 			     "a request of %s that uses %s is not completed, or its completion was "
 			     "not taken",
 			     check_name(user).text, check_name(lmr).text);
+	if (ret == DAT_SUCCESS && silent)
+		check_report(&call, CHECK_SUPPRESSED_USED, lmr,
+			     "a request of %s that uses %s gives no event, and no later one has "
+			     "completed",
+			     check_name(silent).text, check_name(lmr).text);
 	if (ret == DAT_SUCCESS && !is_mapped)
 		check_report(&call, CHECK_LMR_UNMAPPED, lmr,
 			     "the memory of %s, %llu bytes at 0x%llx, is not mapped any more",

@@ -181,6 +181,25 @@ bool check_segments_overlap(const DAT_LMR_TRIPLET *a, unsigned a_count, const DA
 	return false;
 }
 
+bool check_has_key(const DAT_LMR_TRIPLET *segments, unsigned count, uint32_t key)
+{
+	const uint32_t keys[] = {key, __builtin_bswap32(key)};
+	unsigned char bytes[NEAR];
+
+	for (unsigned i = 0; i < count; i++) {
+		size_t length = segments[i].segment_length < NEAR
+					? (size_t)segments[i].segment_length
+					: NEAR;
+
+		if (!check_read(bytes, (void *)(uintptr_t)segments[i].virtual_address, length))
+			continue;
+		for (unsigned order = 0; order < 2; order++)
+			if (memmem(bytes, length, &keys[order], sizeof(key)))
+				return true;
+	}
+	return false;
+}
+
 /* ---- images ---- */
 
 static uint64_t sum_bytes(uint64_t sum, const unsigned char *at, size_t length)

@@ -40,6 +40,9 @@ struct check_object *check_target_locked(const struct check_object *ia,
 /* Is the segment inside a live region of the instance? Locked. */
 bool check_segment_is_inside_locked(struct check_object *ia, const DAT_LMR_TRIPLET *segment);
 
+/* Do the first 4 KiB of one of the segments have that key in them, in either order of bytes? */
+bool check_has_key(const DAT_LMR_TRIPLET *segments, unsigned count, uint32_t key);
+
 /* The bytes of all segments. */
 uint64_t check_length(const DAT_LMR_TRIPLET *segments, unsigned count);
 

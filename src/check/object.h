@@ -78,6 +78,7 @@ struct check_ep {
 struct check_srq {
 	struct check_object *pz;
 	struct check_requests receives;
+	uint64_t empty_ns; /* as that of an endpoint */
 };
 
 struct check_lmr {
@@ -93,6 +94,7 @@ struct check_lmr {
 struct check_rmr {
 	struct check_object *pz;
 	unsigned binds;		 /* outstanding, with an event */
+	unsigned silent_binds;	 /* those without one, and no later request has completed */
 	DAT_RMR_CONTEXT keys[2]; /* of the last bind, and of the one before; 0: none */
 };
 

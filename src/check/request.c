@@ -24,6 +24,7 @@ bool check_is_traced;
 static struct check_request *chunks[CHUNKS];
 static uint32_t used; /* requests that were ever used */
 static struct check_request *free_list;
+static unsigned binds; /* of all queues */
 
 /* ---- the table ---- */
 
@@ -70,6 +71,7 @@ static void append_locked(struct check_requests *queue, struct check_request *re
 	queue->count++;
 	queue->suppressed += request->is_suppressed;
 	queue->reads += request->kind == CHECK_READ;
+	binds += request->kind == CHECK_BIND;
 }
 
 static void unlink_locked(struct check_request *request)
@@ -81,15 +83,24 @@ static void unlink_locked(struct check_request *request)
 	queue->count--;
 	queue->suppressed -= request->is_suppressed;
 	queue->reads -= request->kind == CHECK_READ;
+	binds -= request->kind == CHECK_BIND;
 	request->queue = NULL;
+}
+
+/* The number that counts a bind of a window. */
+static unsigned *binds_of(const struct check_request *bind)
+{
+	struct check_rmr *rmr = &bind->rmr->life->rmr;
+
+	return bind->is_suppressed ? &rmr->silent_binds : &rmr->binds;
 }
 
 static void end_locked(struct check_request *request)
 {
 	if (request->evd && !request->is_suppressed && !request->is_orphan && request->evd->life)
 		request->evd->life->evd.expected--;
-	if (request->rmr && !request->is_suppressed && !request->is_orphan && request->rmr->life)
-		request->rmr->life->rmr.binds--;
+	if (request->rmr && !request->is_orphan && request->rmr->life)
+		--*binds_of(request);
 	unlink_locked(request);
 	request->generation++;
 	request->next = free_list;
@@ -134,8 +145,8 @@ void check_requests_orphan_locked(struct check_object *ep)
 			}
 			if (!request->is_suppressed)
 				evd->life->evd.expected--;
-			if (request->rmr && !request->is_suppressed)
-				request->rmr->life->rmr.binds--;
+			if (request->rmr)
+				--*binds_of(request);
 			unlink_locked(request);
 			request->is_orphan = true;
 			request->orphaned = ++evd->life->evd.orphaned;
@@ -150,13 +161,32 @@ void check_orphans_drop_locked(struct check_requests *queue, uint64_t until)
 }
 
 const struct check_request *check_requests_use_locked(const struct check_requests *queue,
-						      DAT_LMR_CONTEXT key)
+						      DAT_LMR_CONTEXT key, bool is_suppressed)
 {
 	for (const struct check_request *request = queue->first; request; request = request->next)
-		for (unsigned i = 0; i < request->segment_count && !request->is_suppressed; i++)
+		for (unsigned i = 0;
+		     i < request->segment_count && request->is_suppressed == is_suppressed; i++)
 			if (request->segments[i].segment_length &&
 			    request->segments[i].lmr_context == key)
 				return request;
+	return NULL;
+}
+
+struct check_object *check_early_window_locked(const struct check_object *ep,
+					       const struct check_request *request)
+{
+	const struct check_object *other = ep->ia->life->ia.objects[CHECK_POSTERS];
+	const struct check_request *bind;
+
+	for (; other; other = other->next) {
+		if (other->type != DAT_HANDLE_TYPE_EP || other == ep)
+			continue;
+		for (bind = other->life->ep.requests.first; bind; bind = bind->next)
+			if (bind->kind == CHECK_BIND && bind->remote.rmr_context &&
+			    check_has_key(request->segments, request->segment_count,
+					  bind->remote.rmr_context))
+				return bind->rmr;
+	}
 	return NULL;
 }
 
@@ -165,8 +195,10 @@ const struct check_request *check_requests_use_locked(const struct check_request
 /* What the tests of a new request have found; reported when the lock is released. */
 struct findings {
 	uint64_t empty_ns; /* how long there was no Receive */
-	bool is_overlap, is_cookie_twice, is_after_read, is_overflow, is_all_suppressed;
+	bool is_overlap, is_cookie_twice, is_after_read, is_target_read, is_overflow;
+	bool is_all_suppressed;
 	struct check_object *evd;
+	struct check_object *window; /* whose key is sent too early */
 };
 
 static struct check_requests *queue_of(struct check_object *owner, enum check_kind kind)
@@ -176,13 +208,23 @@ static struct check_requests *queue_of(struct check_object *owner, enum check_ki
 	return kind == CHECK_RECV ? &owner->life->ep.receives : &owner->life->ep.requests;
 }
 
-/* How long the endpoint had no Receive, which it gets now. */
-static uint64_t end_empty_locked(struct check_ep *ep)
+/* How long the endpoint or SRQ had no Receive, which it gets now. */
+static uint64_t end_empty_locked(struct check_object *owner)
 {
-	uint64_t since = ep->empty_ns;
+	bool is_ep = owner->type == DAT_HANDLE_TYPE_EP;
+	uint64_t *empty = is_ep ? &owner->life->ep.empty_ns : &owner->life->srq.empty_ns;
+	uint64_t since = *empty;
 
-	ep->empty_ns = 0;
-	return since && !ep->has_ended ? check_now_ns() - since : 0;
+	*empty = 0;
+	return since && !(is_ep && owner->life->ep.has_ended) ? check_now_ns() - since : 0;
+}
+
+/* Do the targets of two RDMA operations share bytes? */
+static bool targets_overlap(const DAT_RMR_TRIPLET *a, const DAT_RMR_TRIPLET *b)
+{
+	return a->rmr_context == b->rmr_context &&
+	       a->target_address < b->target_address + b->segment_length &&
+	       b->target_address < a->target_address + a->segment_length;
 }
 
 static void compare_locked(const struct check_requests *queue, const struct check_request *request,
@@ -194,6 +236,9 @@ static void compare_locked(const struct check_requests *queue, const struct chec
 	for (unsigned i = 0; other && i < COMPARED; other = other->previous, i++) {
 		if (other->cookie.as_64 == request->cookie.as_64)
 			findings->is_cookie_twice = true;
+		if (request->kind == CHECK_WRITE && !is_fenced && other->kind == CHECK_READ &&
+		    targets_overlap(&request->remote, &other->remote))
+			findings->is_target_read = true;
 		if (!(request->kind == CHECK_RECV ||
 		      (is_source && !is_fenced && other->kind == CHECK_READ)) ||
 		    !check_segments_overlap(request->segments, request->segment_count,
@@ -216,6 +261,7 @@ static void note_locked(struct check_object *owner, const struct check_post *pos
 	request->cookie = post->cookie;
 	request->is_suppressed = !is_recv && (post->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 	request->ep = is_ep ? owner : NULL;
+	request->srq = is_ep ? NULL : owner;
 	request->evd = !is_ep	 ? NULL
 		       : is_recv ? owner->life->ep.recv_evd
 				 : owner->life->ep.request_evd;
@@ -228,10 +274,13 @@ static void note_locked(struct check_object *owner, const struct check_post *pos
 		compare_locked(queue, request, post->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG,
 			       findings);
 	append_locked(queue, request);
-	if (is_ep && is_recv)
-		findings->empty_ns = end_empty_locked(&owner->life->ep);
-	if (request->rmr && !request->is_suppressed)
-		request->rmr->life->rmr.binds++;
+	if (is_recv)
+		findings->empty_ns = end_empty_locked(owner);
+	if (request->rmr)
+		++*binds_of(request);
+	if (binds && (post->kind == CHECK_SEND || post->kind == CHECK_WRITE) &&
+	    check_rule_is_on(CHECK_RMR_EARLY))
+		findings->window = check_early_window_locked(owner, request);
 	if (request->evd && !request->is_suppressed) {
 		struct check_evd *evd = &request->evd->life->evd;
 
@@ -265,6 +314,18 @@ static void report_findings(struct check_object *owner, const struct check_post 
 			"its buffer is the target of an outstanding RDMA Read of %s, and it has no "
 			"DAT_COMPLETION_BARRIER_FENCE_FLAG",
 			check_name(owner).text);
+	if (found->is_target_read)
+		check_report(
+			post->call, CHECK_WRITE_AFTER_READ, owner,
+			"an outstanding RDMA Read of %s reads bytes that it writes, and it has no "
+			"DAT_COMPLETION_BARRIER_FENCE_FLAG",
+			check_name(owner).text);
+	if (found->window)
+		check_report(
+			post->call, CHECK_RMR_EARLY, found->window,
+			"%s sends the key of %s, whose bind was posted to another endpoint and "
+			"has not completed, or its completion was not taken",
+			check_name(owner).text, check_name(found->window).text);
 	if (found->is_overflow && check_is_news(CHECK_EVD_OVERFLOW, found->evd))
 		check_report(post->call, CHECK_EVD_OVERFLOW, found->evd,
 			     "%d events of posted requests are not taken yet, and %s holds %d",
@@ -387,6 +448,15 @@ void check_request_posted(struct check_object *owner, const struct check_post *p
 		explain_segment(owner, post, &post->segments[i], i);
 }
 
+void check_request_set_key_locked(DAT_RMR_COOKIE number, const struct check_object *rmr,
+				  DAT_RMR_CONTEXT key)
+{
+	struct check_request *request = lookup_locked(number);
+
+	if (request && request->kind == CHECK_BIND && request->rmr == rmr)
+		request->remote.rmr_context = key;
+}
+
 /* ---- completion ---- */
 
 /* What a completion has shown; reported when the lock is released. */
@@ -398,11 +468,26 @@ struct outcome {
 	struct check_object *target; /* whose key the peer refused */
 };
 
-/* The requests in front of one that has ended have ended, too. */
-static void end_earlier_locked(struct check_request *request)
+/*
+ * The requests in front of one that has ended have ended, too. Is there one among them whose buffer is
+ * not what it was when it was posted?
+ */
+static bool end_earlier_locked(struct check_request *request, struct check_request *changed_out)
 {
-	while (!request->is_orphan && request->previous && request->previous->is_suppressed)
-		end_locked(request->previous);
+	bool is_changed = false;
+
+	while (!request->is_orphan && request->previous && request->previous->is_suppressed) {
+		struct check_request *earlier = request->previous;
+
+		if (check_rule_is_on(CHECK_SUPPRESSED_USED) && !is_changed &&
+		    !check_image_is_same(&earlier->image, earlier->segments,
+					 earlier->segment_count)) {
+			*changed_out = *earlier;
+			is_changed = true;
+		}
+		end_locked(earlier);
+	}
+	return is_changed;
 }
 
 static void look_locked(struct check_object *evd, const struct check_request *request,
@@ -484,18 +569,32 @@ static void trace_transfer_locked(const struct check_request *request,
 /* The Receive that has completed was the last one. */
 static void note_empty_locked(const struct check_request *request, DAT_DTO_COMPLETION_STATUS status)
 {
-	struct check_object *ep = request->ep;
+	if (!check_rule_is_on(CHECK_RECV_NONE) || request->kind != CHECK_RECV ||
+	    request->is_orphan || status != DAT_DTO_SUCCESS)
+		return;
+	if (request->ep && !request->ep->life->ep.receives.count)
+		request->ep->life->ep.empty_ns = check_now_ns();
+	if (request->srq && !request->srq->life->srq.receives.count)
+		request->srq->life->srq.empty_ns = check_now_ns();
+}
 
-	if (check_rule_is_on(CHECK_RECV_NONE) && request->kind == CHECK_RECV && ep &&
-	    !request->is_orphan && status == DAT_DTO_SUCCESS && !ep->life->ep.receives.count)
-		ep->life->ep.empty_ns = check_now_ns();
+static void report_early(struct check_call *call, const struct check_request *early)
+{
+	call->posted_at = early->posted_at;
+	check_report(
+		call, CHECK_SUPPRESSED_USED, early->ep,
+		"%llu bytes at 0x%llx changed: a request of %s sends them that gives no event, and "
+		"no later one had completed",
+		(unsigned long long)early->image.length,
+		(unsigned long long)early->segments[0].virtual_address, check_name(early->ep).text);
 }
 
 static void dto_event(struct check_call *call, struct check_object *evd,
 		      DAT_DTO_COMPLETION_EVENT_DATA *data)
 {
 	struct outcome outcome = {.status = data->status, .length = data->transfered_length};
-	struct check_request *request;
+	struct check_request *request, early;
+	bool is_early_changed = false;
 
 	check_lock();
 	request = lookup_locked(data->user_cookie);
@@ -503,7 +602,7 @@ static void dto_event(struct check_call *call, struct check_object *evd,
 		look_locked(evd, request, &outcome);
 		if (trace_has_transfers())
 			trace_transfer_locked(request, data);
-		end_earlier_locked(request);
+		is_early_changed = end_earlier_locked(request, &early);
 		end_locked(request);
 		note_empty_locked(&outcome.request, data->status);
 		data->user_cookie = outcome.request.cookie;
@@ -513,21 +612,26 @@ static void dto_event(struct check_call *call, struct check_object *evd,
 							: check_outer(data->ep_handle);
 	if (request)
 		report_outcome(call, evd, &outcome);
+	if (is_early_changed)
+		report_early(call, &early);
 }
 
-static void bind_event(DAT_RMR_BIND_COMPLETION_EVENT_DATA *data)
+static void bind_event(struct check_call *call, DAT_RMR_BIND_COMPLETION_EVENT_DATA *data)
 {
-	struct check_request *request;
+	struct check_request *request, early;
+	bool is_early_changed = false;
 
 	data->rmr_handle = check_outer(data->rmr_handle);
 	check_lock();
 	request = lookup_locked(data->user_cookie);
 	if (request) {
 		data->user_cookie = request->cookie;
-		end_earlier_locked(request);
+		is_early_changed = end_earlier_locked(request, &early);
 		end_locked(request);
 	}
 	check_unlock();
+	if (is_early_changed)
+		report_early(call, &early);
 }
 
 void check_request_event(struct check_call *call, struct check_object *evd, DAT_EVENT *event)
@@ -535,5 +639,5 @@ void check_request_event(struct check_call *call, struct check_object *evd, DAT_
 	if (event->event_number == DAT_DTO_COMPLETION_EVENT)
 		dto_event(call, evd, &event->event_data.dto_completion_event_data);
 	else if (event->event_number == DAT_RMR_BIND_COMPLETION_EVENT)
-		bind_event(&event->event_data.rmr_completion_event_data);
+		bind_event(call, &event->event_data.rmr_completion_event_data);
 }

@@ -43,6 +43,7 @@ struct check_request {
 	DAT_RMR_TRIPLET remote;
 	const void *posted_at;	  /* the address in the program */
 	struct check_object *ep;  /* NULL: a buffer of an SRQ */
+	struct check_object *srq; /* NULL: it was posted to an endpoint */
 	struct check_object *evd; /* that the event comes from; of an SRQ unknown: NULL */
 	struct check_object *rmr;
 	struct check_requests *queue; /* it is on */
@@ -91,14 +92,24 @@ void check_request_posted(struct check_object *owner, const struct check_post *p
  */
 void check_request_event(struct check_call *call, struct check_object *evd, DAT_EVENT *event);
 
+/* Notes the key of a bind that was posted with that number, if it is outstanding. Locked. */
+void check_request_set_key_locked(DAT_RMR_COOKIE number, const struct check_object *rmr,
+				  DAT_RMR_CONTEXT key);
+
 /* The endpoint or SRQ is gone. Events of its requests may be in the EVDs. Locked. */
 void check_requests_orphan_locked(struct check_object *ep);
 void check_srq_orphan_locked(struct check_object *srq);
 void check_requests_drop_locked(struct check_requests *queue);
 /* Drops those orphans of an EVD that have a number up to this. */
 void check_orphans_drop_locked(struct check_requests *queue, uint64_t until);
-/* A request that uses the key, of this queue; NULL: none. Locked. */
+/* A request that uses the key, of this queue, with an event or without; NULL: none. Locked. */
 const struct check_request *check_requests_use_locked(const struct check_requests *queue,
-						      DAT_LMR_CONTEXT key);
+						      DAT_LMR_CONTEXT key, bool is_suppressed);
+/*
+ * The window whose key is in what a request of that endpoint sends, although its bind was posted to
+ * another endpoint and has not completed; NULL: none. Locked.
+ */
+struct check_object *check_early_window_locked(const struct check_object *ep,
+					       const struct check_request *request);
 
 #endif

@@ -2,6 +2,7 @@
 /* Remote memory regions: windows. */
 #include "check/object.h"
 #include "check/report.h"
+#include "check/request.h"
 
 DAT_RETURN check_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
 {
@@ -33,15 +34,30 @@ DAT_RETURN check_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_par
 
 static void check_binds(struct check_call *call, struct check_object *rmr)
 {
-	unsigned binds;
+	unsigned binds, silent;
 
 	check_lock();
 	binds = rmr->life->rmr.binds;
+	silent = rmr->life->rmr.silent_binds;
 	check_unlock();
+	if (silent)
+		check_report(call, CHECK_SUPPRESSED_USED, rmr,
+			     "a bind of %s gives no event, and no later request has completed",
+			     check_name(rmr).text);
 	if (binds)
 		check_report(call, CHECK_RMR_IN_USE, rmr,
 			     "a bind of %s has not completed, or its completion was not taken",
 			     check_name(rmr).text);
+}
+
+/* Notes the key that a bind has given. */
+static void learn_key(struct check_object *rmr, DAT_RMR_COOKIE number, DAT_RMR_CONTEXT key)
+{
+	check_lock();
+	rmr->life->rmr.keys[1] = rmr->life->rmr.keys[0];
+	rmr->life->rmr.keys[0] = key;
+	check_request_set_key_locked(number, rmr, key);
+	check_unlock();
 }
 
 DAT_RETURN check_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
@@ -72,12 +88,8 @@ DAT_RETURN check_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_
 			   user_cookie, completion_flags, context);
 	if (is_checked)
 		check_request_posted(ep, &post, user_cookie, ret);
-	if (ret == DAT_SUCCESS && rmr) {
-		check_lock();
-		rmr->life->rmr.keys[1] = rmr->life->rmr.keys[0];
-		rmr->life->rmr.keys[0] = lmr_triplet->segment_length ? *context : 0;
-		check_unlock();
-	}
+	if (ret == DAT_SUCCESS && rmr)
+		learn_key(rmr, user_cookie, lmr_triplet->segment_length ? *context : 0);
 	return check_end(&call, ret);
 }
 

@@ -29,16 +29,20 @@
 	     "the peer refused an RDMA operation")                                                 \
 	RULE(RMR_IN_USE, "rmr-in-use", FAULT, "DTO-100", "dat_rmr_free",                           \
 	     "a window was freed or bound again before its bind had completed")                    \
+	RULE(RMR_EARLY, "rmr-early", FAULT, "RMR-BIND-11", "dat_rmr_bind",                         \
+	     "the key of a window was sent over another endpoint before its bind had completed")   \
 	RULE(EVD_OVERFLOW, "evd-overflow", FAULT, "DTO-115", "dat_evd_create",                     \
 	     "more events are outstanding than the EVD can hold")                                  \
 	RULE(ALL_SUPPRESSED, "all-suppressed", ADVICE, "DTO-16", "DAT_COMPLETION_FLAGS",           \
 	     "the request queue is full of requests that give no event")                           \
+	RULE(SUPPRESSED_USED, "suppressed-used", ADVICE, "EP-RDMAW-14", "DAT_COMPLETION_FLAGS",    \
+	     "memory of a suppressed request was used before a later completion")                  \
 	RULE(EVENTS_LEFT, "events-left", FAULT, "EVD-FREE-02", "dat_evd_free",                     \
 	     "an EVD was freed with completions that were never taken")                            \
 	RULE(RECV_SHORT, "recv-short", FAULT, "EP-RECV-16", "dat_ep_post_recv",                    \
 	     "a message was longer than its Receive")                                              \
 	RULE(RECV_NONE, "recv-none", ADVICE, "DTO-104", "dat_ep_post_recv",                        \
-	     "a connected endpoint had no Receive for a while")                                    \
+	     "a connected endpoint or an SRQ had no Receive for a while")                          \
 	RULE(COOKIE_TWICE, "cookie-twice", ADVICE, "EP-RDMAW-13", "DAT_CONTEXT",                   \
 	     "two outstanding requests of an endpoint have the same cookie")                       \
 	RULE(LEFT_OPEN, "left-open", FAULT, "IA-CLOSE-04", "dat_ia_close",                         \
@@ -56,11 +60,13 @@
 	RULE(CONNECTED, "not-disconnected", ADVICE, "EP-FREE-19", "dat_ep_disconnect",             \
 	     "an endpoint was freed or its instance closed while it was connected")                \
 	RULE(WRITE_AFTER_READ, "write-after-read", FAULT, "DTO-42", "DAT_COMPLETION_FLAGS",        \
-	     "a request sends memory that an RDMA Read is still filling")                          \
+	     "an RDMA Read is still filling what a request sends, or reading what it writes")      \
 	RULE(TWO_THREADS, "two-threads", FAULT, "GEN-25", "opendat",                               \
 	     "two threads were in calls on one object that must not overlap")                      \
 	RULE(LARGE_COUNT, "large-count", ADVICE, "IA-QUERY-10", "DAT_IA_ATTR",                     \
 	     "a number is above what common RDMA devices have")                                    \
+	RULE(ZERO_LENGTH, "zero-length", ADVICE, "LMR-CREATE-20", "dat_lmr_create",                \
+	     "a region of no bytes was asked for")                                                 \
 	RULE(MIXED_EVD, "mixed-evd", ADVICE, "EVD-STREAM-01", "dat_evd_create",                    \
 	     "an EVD takes completions and connection events")
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Shared receive queues. */
 #include "check/object.h"
+#include "check/report.h"
 
 DAT_RETURN check_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			    DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle)
