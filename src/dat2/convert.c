@@ -89,16 +89,22 @@ const struct dat2_kind dat2_kinds[] = {
 	[CORE_OP_SEND] = {DAT2_SEND, false, 0},
 	[CORE_OP_RDMA_WRITE] = {DAT2_RDMA_WRITE, false, 0},
 	[CORE_OP_RDMA_READ] = {DAT2_RDMA_READ, false, 0},
+	[CORE_OP_SEND_INVALIDATE] = {DAT2_SEND, false, 0},
 	[CORE_RECEIVED] = {DAT2_RECEIVE, false, 0},
+	[CORE_RECEIVED_INVALIDATE] = {DAT2_RECEIVE_WITH_INVALIDATE, true, 0},
 	[CORE_OP_WRITE_IMMEDIATE] = {DAT2_IB_RDMA_WRITE_IMMED, true, DAT2_IB_TYPE_WRITE_IMMED},
 	[CORE_RECEIVED_IMMEDIATE] = {DAT2_IB_RECV_IMMED, true, DAT2_IB_TYPE_WRITE_IMMED_DATA},
 	[CORE_OP_FETCH_ADD] = {DAT2_IB_FETCH_ADD, true, DAT2_IB_TYPE_FETCH_ADD},
 	[CORE_OP_COMPARE_SWAP] = {DAT2_IB_CMP_SWAP, true, DAT2_IB_TYPE_CMP_SWAP},
 };
 
-/* D2-EXT-08 to D2-EXT-14 */
-void dat2_extended_out(const struct core_note *from, struct dat2_event *to)
+/* D2-DTO-10, D2-EXT-08 to D2-EXT-14 */
+void dat2_value_out(const struct core_note *from, struct dat2_event *to)
 {
+	if (from->op == CORE_RECEIVED_INVALIDATE) {
+		to->data.dto.rmr_context = from->value;
+		return;
+	}
 	to->event_number = DAT2_IB_DTO_EVENT;
 	memset(&to->extension, 0, sizeof(to->extension));
 	to->extension.ib.type = dat2_kinds[from->op].type;

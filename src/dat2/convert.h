@@ -32,16 +32,16 @@ void dat2_ep_attr_in(const struct dat2_ep_attr *from, DAT_EP_ATTR *to);
 void dat2_ep_attr_out(const DAT_EP_ATTR *from, struct dat2_ep_attr *to);
 
 /* How DAT 2.0 reports a completion, by the operation in its note: those of InfiniBand have extension
- * data, with a type. */
+ * data, with a type; a message may have killed a context. */
 struct dat2_kind {
 	uint32_t operation; /* enum dat2_operation */
-	bool is_extended;
+	bool has_more;
 	uint8_t type; /* enum dat2_ib_type */
 };
 extern const struct dat2_kind dat2_kinds[];
 
-/* The number and the extension data of such a completion. */
-void dat2_extended_out(const struct core_note *from, struct dat2_event *to);
+/* What such a completion has more: the number and the extension data, or the context. */
+void dat2_value_out(const struct core_note *from, struct dat2_event *to);
 /* Any event but the completion of a transfer. */
 void dat2_event_out_other(DAT_EVENT *from, struct dat2_event *to);
 
@@ -64,8 +64,8 @@ CORE_INLINE void dat2_event_out(DAT_EVENT *event, struct dat2_event *to)
 	to->data.dto.transfered_length = (uint32_t)from->transfered_length;
 	to->data.dto.operation = kind->operation;
 	to->data.dto.rmr_context = 0;
-	if (__builtin_expect(kind->is_extended, false))
-		dat2_extended_out(from, to);
+	if (__builtin_expect(kind->has_more, false))
+		dat2_value_out(from, to);
 }
 
 static inline DAT_LMR_TRIPLET dat2_local(const struct dat2_lmr_triplet *from)

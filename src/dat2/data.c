@@ -22,6 +22,7 @@
 
 enum data_call {
 	DATA_SEND,
+	DATA_SEND_INVALIDATE,
 	DATA_RECV,
 	DATA_WRITE,
 	DATA_WRITE_IMMEDIATE,
@@ -35,7 +36,7 @@ struct data_post {
 	DAT_DTO_COOKIE cookie;
 	DAT_COMPLETION_FLAGS flags;
 	const DAT_RMR_TRIPLET *remote;
-	uint32_t immediate;
+	uint32_t value; /* the immediate data, or the context to invalidate */
 };
 
 CORE_INLINE DAT_RETURN data_call(const struct data_post *post, DAT_COUNT count,
@@ -44,6 +45,9 @@ CORE_INLINE DAT_RETURN data_call(const struct data_post *post, DAT_COUNT count,
 	switch (post->call) {
 	case DATA_SEND:
 		return core_ep_post_send(post->ep, count, iov, post->cookie, post->flags);
+	case DATA_SEND_INVALIDATE:
+		return core_ep_post_send_invalidate(post->ep, count, iov, post->cookie, post->flags,
+						    post->value);
 	case DATA_RECV:
 		return core_ep_post_recv(post->ep, count, iov, post->cookie, post->flags);
 	case DATA_WRITE:
@@ -51,7 +55,7 @@ CORE_INLINE DAT_RETURN data_call(const struct data_post *post, DAT_COUNT count,
 					       post->flags);
 	case DATA_WRITE_IMMEDIATE:
 		return core_ep_post_write_immediate(post->ep, count, iov, post->cookie,
-						    post->remote, post->immediate, post->flags);
+						    post->remote, post->value, post->flags);
 	default:
 		return core_ep_post_rdma_read(post->ep, count, iov, post->cookie, post->remote,
 					      post->flags);
@@ -64,7 +68,7 @@ CORE_COLD static DAT_RETURN data_too_long(enum data_call call, uint64_t length)
 	static const struct core_arg arg = {"a post", "local_iov", 3};
 	DAT_RETURN ret = core_bad_arg(&arg, "%" PRIu64 " bytes exceed 32 bits", length);
 
-	return dat2_status(call == DATA_SEND || call == DATA_RECV
+	return dat2_status(call == DATA_SEND || call == DATA_SEND_INVALIDATE || call == DATA_RECV
 				   ? ret
 				   : core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE));
 }
@@ -219,11 +223,11 @@ DAT_RETURN dat2_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count,
 					     DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
 					     DAT_BOOLEAN invalidates, DAT_RMR_CONTEXT context)
 {
-	(void)context;
-	if (invalidates)
-		return core_unsupported(CORE_ARG(ep_post_send_with_invalidate, 6, invalidate_flag),
-					"no transport invalidates");
-	return dat2_ep_post_send(ep, count, iov, cookie, flags);
+	const struct data_post post = {DATA_SEND_INVALIDATE, ep, cookie, flags, NULL, context};
+
+	if (!invalidates)
+		return dat2_ep_post_send(ep, count, iov, cookie, flags);
+	return data_post_many(&post, count, iov);
 }
 
 /* --- events --- */

@@ -281,6 +281,17 @@ void soft_keys_end_remote(struct soft_keys *keys, uint32_t key)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+bool soft_keys_kill(struct soft_keys *keys, uint32_t key, uint32_t pz)
+{
+	const struct soft_key_entry *entry = &keys->entries[soft_key_index(key)];
+
+	if (soft_key_check(keys->entries, key, 0, pz, entry->address, 0) ||
+	    !soft_key_is_remote(entry))
+		return false;
+	soft_keys_end_remote(keys, key);
+	return true;
+}
+
 void soft_keys_release(struct soft_keys *keys, uint32_t key)
 {
 	uint32_t index = soft_key_index(key);

@@ -100,6 +100,11 @@ void soft_keys_release(struct soft_keys *keys, uint32_t key);
  * that for one key.
  */
 void soft_keys_end_remote(struct soft_keys *keys, uint32_t key);
+/*
+ * The same on behalf of a peer, if it is a live key of that zone with a remote right; else returns
+ * false. The caller has announced the key, so that nobody else releases it meanwhile.
+ */
+bool soft_keys_kill(struct soft_keys *keys, uint32_t key, uint32_t pz);
 
 /* Has the key a remote right? Another thread may take it away (soft_keys_end_remote). */
 static inline bool soft_key_is_remote(const struct soft_key_entry *entry)

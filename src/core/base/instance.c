@@ -104,6 +104,25 @@ bool core_ia_nth(struct core_ia *ia, DAT_HANDLE_TYPE type, uint32_t index, struc
 	return cell;
 }
 
+bool core_ia_find(struct core_ia *ia, DAT_HANDLE_TYPE type, bool (*use)(void *object, void *arg),
+		  void *arg)
+{
+	bool is_found = false;
+	struct core_handle *cell;
+
+	core_lock_acquire(&ia->cell->lock);
+	for (cell = ia->objects[type].first; cell && !is_found; cell = cell->next) {
+		void *object = core_handle_lock_cell(cell, type);
+
+		if (!object)
+			continue;
+		is_found = use(object, arg);
+		core_handle_unlock(cell);
+	}
+	core_lock_release(&ia->cell->lock);
+	return is_found;
+}
+
 void core_ia_count_tentative(struct core_ia *ia, int change)
 {
 	core_lock_acquire(&ia->cell->lock);

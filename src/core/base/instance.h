@@ -116,6 +116,10 @@ void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYP
 /* A reference to the object at that index of the list. False: the list is shorter. */
 bool core_ia_nth(struct core_ia *ia, DAT_HANDLE_TYPE type, uint32_t index,
 		 struct core_ref *ref_out);
+/* Calls `use` with one live object of that type after another, locked, until it returns true. The
+ * lock of the IA is held. Returns the last result. */
+bool core_ia_find(struct core_ia *ia, DAT_HANDLE_TYPE type, bool (*use)(void *object, void *arg),
+		  void *arg);
 /* The number of objects removed so far. When it changes, indexes have changed. */
 uint32_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type);
 /* Counts endpoints of unanswered requests, which do not prevent a graceful close. */

@@ -19,6 +19,7 @@ struct core_lmr;
 enum transport_takes {
 	TRANSPORT_TAKES_IMMEDIATE = 1, /* Writes with immediate data */
 	TRANSPORT_TAKES_ATOMICS = 2,
+	TRANSPORT_TAKES_INVALIDATE = 4, /* Sends that invalidate a key of this side */
 };
 
 struct transport_conn_param {

@@ -254,6 +254,34 @@ static bool rmr_try_unbind_locked(struct core_rmr *rmr)
 	return true;
 }
 
+struct bind_kill {
+	const struct core_pz *pz;
+	DAT_RMR_CONTEXT rkey;
+	bool is_unbound;
+};
+
+/* Is it the window? Then it is unbound. */
+static bool rmr_kill(void *object, void *arg)
+{
+	struct core_rmr *rmr = object;
+	struct bind_kill *kill = arg;
+
+	if (!rmr->current || rmr->current->rkey != kill->rkey || rmr->pz != kill->pz ||
+	    !(rmr->current->priv & BIND_REMOTE))
+		return false;
+	kill->is_unbound = rmr_try_unbind_locked(rmr);
+	return true;
+}
+
+enum core_kill core_bind_kill(struct core_ep *ep, DAT_RMR_CONTEXT rkey)
+{
+	struct bind_kill kill = {.pz = ep->pz, .rkey = rkey};
+
+	if (!core_ia_find(ep->ia, DAT_HANDLE_TYPE_RMR, rmr_kill, &kill))
+		return CORE_KILL_NONE;
+	return kill.is_unbound ? CORE_KILL_DONE : CORE_KILL_WAIT;
+}
+
 /* RMR-FREE-12: the window was freed after the bind was posted. */
 static enum core_bind bind_run_freed(struct core_ep *ep, struct core_req *req, bool is_ready)
 {

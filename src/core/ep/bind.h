@@ -23,4 +23,13 @@ enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_r
 /* Cancels a flushed bind and leaves the window as it was. EP locked, or being destroyed. */
 void core_bind_drop(struct core_ep *ep, struct core_req *req);
 
+enum core_kill {
+	CORE_KILL_NONE, /* no window of the endpoint's zone has that key */
+	CORE_KILL_DONE, /* the window is unbound */
+	CORE_KILL_WAIT, /* the key is dead, but a peer still copies through it: call again, soon */
+};
+
+/* Unbinds a window, for a message of the peer (D2-INV-07). EP locked. */
+enum core_kill core_bind_kill(struct core_ep *ep, DAT_RMR_CONTEXT rkey);
+
 #endif

@@ -256,8 +256,8 @@ static void dto_limits(const struct core_ep *ep, struct dto_post *post)
 {
 	/* EP-RDMAR-10, EP-RDMAW-11: the endpoint's max_rdma_size does not limit RDMA */
 	post->len_max =
-		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
-	if (post->op == CORE_OP_SEND)
+		core_op_is_send(post->op) ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
+	if (core_op_is_send(post->op))
 		post->iov_max = ep->attr.max_request_iov;
 	else if (core_op_is_write(post->op))
 		post->iov_max = ep->attr.max_rdma_write_iov;
@@ -363,6 +363,24 @@ DAT_RETURN core_ep_post_rdma_write_slow(DAT_EP_HANDLE handle, DAT_COUNT segments
 }
 
 /* --- operations of later generations --- */
+
+DAT_RETURN core_ep_post_send_invalidate(DAT_EP_HANDLE handle, DAT_COUNT segments,
+					const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+					DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT context)
+{
+	const DAT_RMR_TRIPLET remote = {.rmr_context = context};
+
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_SEND_INVALIDATE,
+						   .segments = segments,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .remote = &remote,
+						   .use = CORE_MEM_SOURCE,
+						   .call = "dat_ep_post_send_with_invalidate",
+						   .flags_arg = 5,
+						   .takes = TRANSPORT_TAKES_INVALIDATE});
+}
 
 DAT_RETURN core_ep_post_write_immediate(DAT_EP_HANDLE handle, DAT_COUNT segments,
 					const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,

@@ -29,6 +29,10 @@ DAT_RETURN core_ep_post_write_immediate(DAT_EP_HANDLE handle, DAT_COUNT segments
 					const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
 					const DAT_RMR_TRIPLET *remote, uint32_t immediate,
 					DAT_COMPLETION_FLAGS flags);
+/* The message kills a key of the peer before its Receive completes. */
+DAT_RETURN core_ep_post_send_invalidate(DAT_EP_HANDLE handle, DAT_COUNT segments,
+					const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+					DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT context);
 /* Adds to the 8 bytes at the remote address, or stores `swap` there if they equal `compare`; the
  * value before comes into the local segment. */
 DAT_RETURN core_ep_post_fetch_add(DAT_EP_HANDLE handle, uint64_t add, const DAT_LMR_TRIPLET *iov,

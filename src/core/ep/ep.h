@@ -170,7 +170,7 @@ bool core_ep_is_watched(const struct core_ep *ep);
 void core_ep_offer(struct core_ref ref);
 
 /* The immediate data of a Write, and what an atomic operation adds or stores, are kept where the
- * remote triplet has nothing that is used. */
+ * remote triplet has nothing that is used. What a Send invalidates is remote.rmr_context. */
 static inline uint32_t *core_req_immediate(struct core_req *req)
 {
 	return &req->remote.pad;

@@ -15,6 +15,7 @@ enum core_op {
 	CORE_OP_WRITE_IMMEDIATE,
 	CORE_OP_FETCH_ADD,
 	CORE_OP_COMPARE_SWAP,
+	CORE_OP_SEND_INVALIDATE, /* counted as a Send */
 };
 #define CORE_OPS (CORE_OP_BIND + 1) /* below 8: enum core_received */
 
@@ -34,10 +35,15 @@ static inline bool core_op_is_write(enum core_op op)
 	return op == CORE_OP_RDMA_WRITE || op == CORE_OP_WRITE_IMMEDIATE;
 }
 
+static inline bool core_op_is_send(enum core_op op)
+{
+	return op == CORE_OP_SEND || op == CORE_OP_SEND_INVALIDATE;
+}
+
 /* Does it take a Receive of the peer? */
 static inline bool core_op_takes_receive(enum core_op op)
 {
-	return op == CORE_OP_SEND || op == CORE_OP_WRITE_IMMEDIATE;
+	return core_op_is_send(op) || op == CORE_OP_WRITE_IMMEDIATE;
 }
 
 /* The operation that it is counted as. */
@@ -45,6 +51,8 @@ static inline enum core_op core_op_counted(enum core_op op)
 {
 	if (core_op_is_write(op))
 		return CORE_OP_RDMA_WRITE;
+	if (core_op_is_send(op))
+		return CORE_OP_SEND;
 	return core_op_is_read(op) ? CORE_OP_RDMA_READ : op;
 }
 

@@ -155,6 +155,7 @@ CORE_COLD static void req_log_failed(const struct core_ep *ep, const struct core
 		[CORE_OP_WRITE_IMMEDIATE] = "RDMA Write with immediate data",
 		[CORE_OP_FETCH_ADD] = "fetch-and-add",
 		[CORE_OP_COMPARE_SWAP] = "compare-and-swap",
+		[CORE_OP_SEND_INVALIDATE] = "Send with Invalidate",
 	};
 
 	core_log(CORE_LOG_ERROR, "%s: %s failed: %s",
@@ -312,6 +313,13 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 void core_recv_done_immediate(struct core_ep *ep, uint32_t value, DAT_VLEN len, bool is_solicited)
 {
 	const struct core_done done = {CORE_RECEIVED_IMMEDIATE, value};
+
+	recv_done(ep, done, DAT_DTO_SUCCESS, len, is_solicited);
+}
+
+void core_recv_done_invalidate(struct core_ep *ep, uint32_t key, DAT_VLEN len, bool is_solicited)
+{
+	const struct core_done done = {CORE_RECEIVED_INVALIDATE, key};
 
 	recv_done(ep, done, DAT_DTO_SUCCESS, len, is_solicited);
 }

@@ -28,8 +28,10 @@ struct core_pz *core_recv_pz(const struct core_ep *ep);
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
 		    bool is_solicited);
 
-/* Completes that Receive with the immediate data of a Write of `len` bytes. */
+/* Completes that Receive with success: with the immediate data of a Write of `len` bytes, or with a
+ * message that has killed a key. */
 void core_recv_done_immediate(struct core_ep *ep, uint32_t value, DAT_VLEN len, bool is_solicited);
+void core_recv_done_invalidate(struct core_ep *ep, uint32_t key, DAT_VLEN len, bool is_solicited);
 
 /* The device placed a message into this buffer of the endpoint's SRQ. The transport then calls
  * core_recv_done(). */

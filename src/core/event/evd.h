@@ -66,7 +66,8 @@ CORE_NOTE_CHECK(transfered_length, event_data.dto_completion_event_data.transfer
 /* The operations of completed Receives; those of requests have the values of enum core_op. */
 enum core_received {
 	CORE_RECEIVED = 8,
-	CORE_RECEIVED_IMMEDIATE, /* a Write's immediate data: the value */
+	CORE_RECEIVED_IMMEDIATE,  /* a Write's immediate data: the value */
+	CORE_RECEIVED_INVALIDATE, /* a message that has killed the key in the value */
 };
 
 /* What a completion tells beyond DAT 1.2. */

@@ -40,7 +40,8 @@ const struct core_front core_front_1 = {
 	.open_unsafe = core_ia_open_unsafe,
 	.open_safe = core_ia_open_safe,
 	.mem_priv = DAT_MEM_PRIV_ALL_FLAG,
-	.takes = TRANSPORT_TAKES_ATOMICS, /* which no region of it permits (D2-MIX-08) */
+	/* atomic operations, which no region of it permits (D2-MIX-08) */
+	.takes = TRANSPORT_TAKES_ATOMICS | TRANSPORT_TAKES_INVALIDATE,
 };
 
 /* device_name, extension and ia_open_func are set for each adapter. */

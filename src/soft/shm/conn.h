@@ -87,6 +87,7 @@ struct shm_inbound {
 	uint64_t offset;
 	uint64_t blocked_ns; /* no Receive: since when, if there is a time limit */
 	bool is_solicited;   /* the message */
+	bool is_killing;     /* its window; a peer still copies through it */
 };
 
 /* How each side comes to the memory of the other. */

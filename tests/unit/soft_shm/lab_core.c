@@ -149,6 +149,12 @@ void core_recv_done_immediate(struct core_ep *ep, uint32_t value, DAT_VLEN len, 
 	core_recv_done(ep, DAT_DTO_SUCCESS, len, is_solicited);
 }
 
+void core_recv_done_invalidate(struct core_ep *ep, uint32_t key, DAT_VLEN len, bool is_solicited)
+{
+	(void)key;
+	core_recv_done(ep, DAT_DTO_SUCCESS, len, is_solicited);
+}
+
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
 		    bool is_solicited)
 {
@@ -205,6 +211,13 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 		return lmr;
 	core_mem_put(lmr);
 	return NULL;
+}
+
+enum core_kill core_bind_kill(struct core_ep *ep, DAT_RMR_CONTEXT rkey)
+{
+	(void)ep;
+	(void)rkey;
+	return CORE_KILL_NONE;
 }
 
 enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready)

@@ -276,7 +276,7 @@ static bool read_private(struct iw_conn *conn, const struct iw_mpa *mpa, struct 
 		return false;
 	conn->is_own_peer = rc && (accept->flags & CM_COUNTS);
 	conn->peer_takes = conn->is_own_peer ? (uint8_t)cm_takes_of(accept->flags) : 0;
-	peer->takes = conn->peer_takes;
+	peer->takes = conn->peer_takes | TRANSPORT_TAKES_INVALIDATE; /* D2-TCP-04 */
 	if (rc) {
 		peer->read_in = accept->read_in;
 		peer->private_data = accept->data;

@@ -496,7 +496,8 @@ int iw_accept(struct iw_conn *conn, struct core_ep *ep, const struct transport_c
 static bool report(struct iw_conn *conn, struct core_ep *ep)
 {
 	const struct transport_conn_param peer = {.read_in = conn->setup->passive.peer_reads,
-						  .takes = conn->peer_takes};
+						  .takes = conn->peer_takes |
+							   TRANSPORT_TAKES_INVALIDATE};
 
 	return iw_setup_report(conn, ep, &peer);
 }

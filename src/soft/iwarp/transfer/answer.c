@@ -302,14 +302,16 @@ void iw_answer_last(struct iw_conn *conn, struct core_ep *ep)
 /* --- a Terminate of the peer --- */
 
 /* The status that the request gets which a Terminate names. */
-static DAT_DTO_COMPLETION_STATUS status_of(const struct iw_terminate *terminate)
+static DAT_DTO_COMPLETION_STATUS status_of(const struct iw_terminate *terminate,
+					   const struct core_req *req)
 {
 	iw_error error = terminate->error;
 	bool is_access = (error & 0xff00) == IW_ERROR(0, 1, 0) ||
 			 ((error & 0xff00) == IW_ERROR(1, 1, 0) && (error & 255) <= 3);
 
-	if (error == IW_ERROR(0, 1, 9))
-		return DAT_DTO_ERR_REMOTE_RESPONDER;
+	if (error == IW_ERROR(0, 1, 9) || error == IW_ERROR(0, 2, 9)) /* D2-TCP-05 */
+		return req->op == CORE_OP_SEND_INVALIDATE ? DAT_DTO_ERR_REMOTE_ACCESS
+							  : DAT_DTO_ERR_REMOTE_RESPONDER;
 	if (is_access)
 		return DAT_DTO_ERR_REMOTE_ACCESS;
 	if (error == IW_ERROR(1, 2, 2))
@@ -360,6 +362,7 @@ static bool is_named(const struct iw_conn *conn, const struct core_req *req,
 
 	switch (req->op) {
 	case CORE_OP_SEND:
+	case CORE_OP_SEND_INVALIDATE:
 		return is_message;
 	case CORE_OP_RDMA_WRITE:
 		return is_written_by(req, segment);
@@ -430,6 +433,6 @@ void iw_answer_terminated(struct iw_conn *conn, struct core_ep *ep,
 	else if (!req && ep->req.head < ep->req.tail)
 		req = core_req_at(&ep->req, ep->req.head);
 	if (req)
-		core_req_done(ep, req, status_of(terminate), 0);
+		core_req_done(ep, req, status_of(terminate, req), 0);
 	iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 }

@@ -226,7 +226,7 @@ void iw_pass_requests(struct iw_conn *conn, struct core_ep *ep)
 
 static bool is_large(const struct core_req *req)
 {
-	return (req->op == CORE_OP_SEND || req->op == CORE_OP_RDMA_WRITE) && req->len >= LARGE;
+	return (core_op_is_send(req->op) || req->op == CORE_OP_RDMA_WRITE) && req->len >= LARGE;
 }
 
 /*

@@ -256,24 +256,24 @@ ssize_t iw_receive(struct iw_conn *conn, struct core_ep *ep)
 /* --- end --- */
 
 /*
- * RDMAP-13: ends remote access by a key of ours on behalf of the peer. The region itself stays, and
- * so does its use for our own messages.
+ * RDMAP-13: ends remote access by a key of ours on behalf of the peer. A window is unbound. A region
+ * stays, and so does its use for our own messages.
  */
-static bool invalidate(struct iw_conn *conn, const struct core_ep *ep, uint32_t key)
+static bool invalidate(struct iw_conn *conn, struct core_ep *ep, uint32_t key)
 {
-	struct soft_keys *keys = conn->engine->adapter->keys;
-	const struct soft_key_entry *entry = &soft_keys_entries(keys)[soft_key_index(key)];
 	bool is_found;
 
-	/* while the key is announced nobody else releases it */
+	if (core_bind_kill(ep, key) != CORE_KILL_NONE)
+		return true;
 	iw_key_announce(conn, key);
-	is_found =
-		!soft_key_check(soft_keys_entries(keys), key, 0, ep->pz->id, entry->address, 0) &&
-		soft_key_is_remote(entry);
-	if (is_found)
-		soft_keys_end_remote(keys, key);
+	is_found = soft_keys_kill(conn->engine->adapter->keys, key, ep->pz->id);
 	iw_key_end(conn);
 	return is_found;
+}
+
+static bool has_invalidate(const struct iw_ddp *ddp)
+{
+	return ddp->opcode == IW_OP_SEND_INVALIDATE || ddp->opcode == IW_OP_SEND_BOTH;
 }
 
 static enum iw_take end_send(struct iw_conn *conn, struct core_ep *ep,
@@ -284,11 +284,13 @@ static enum iw_take end_send(struct iw_conn *conn, struct core_ep *ep,
 
 	if (!ddp->is_last)
 		return IW_TAKEN;
-	if ((ddp->opcode == IW_OP_SEND_INVALIDATE || ddp->opcode == IW_OP_SEND_BOTH) &&
-	    !invalidate(conn, ep, ddp->invalidate))
+	if (has_invalidate(ddp) && !invalidate(conn, ep, ddp->invalidate))
 		return refuse(conn, ep, segment, IW_ERROR(0, 2, 9), DAT_DTO_ERR_LOCAL_PROTECTION);
 	filling->is_begun = false;
-	core_recv_done(ep, DAT_DTO_SUCCESS, filling->offset, is_solicited(ddp));
+	if (has_invalidate(ddp))
+		core_recv_done_invalidate(ep, ddp->invalidate, filling->offset, is_solicited(ddp));
+	else
+		core_recv_done(ep, DAT_DTO_SUCCESS, filling->offset, is_solicited(ddp));
 	conn->stream.rx.done.sends++;
 	return IW_TAKEN;
 }

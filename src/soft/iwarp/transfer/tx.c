@@ -70,6 +70,15 @@ static uint32_t stag_of(const struct iw_conn *conn, const struct core_req *req)
 	return stag;
 }
 
+static uint8_t send_opcode(const struct core_req *req)
+{
+	bool is_solicited = req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+
+	if (req->op == CORE_OP_SEND_INVALIDATE)
+		return is_solicited ? IW_OP_SEND_BOTH : IW_OP_SEND_INVALIDATE;
+	return is_solicited ? IW_OP_SEND_SOLICITED : IW_OP_SEND;
+}
+
 struct iw_ddp iw_tx_header(const struct iw_conn *conn, const struct core_req *req)
 {
 	const struct iw_tx *tx = &conn->stream.tx;
@@ -81,8 +90,9 @@ struct iw_ddp iw_tx_header(const struct iw_conn *conn, const struct core_req *re
 		ddp.offset = req->remote.target_address + tx->offset;
 		return ddp;
 	}
-	ddp.opcode =
-		req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG ? IW_OP_SEND_SOLICITED : IW_OP_SEND;
+	ddp.opcode = send_opcode(req);
+	if (req->op == CORE_OP_SEND_INVALIDATE)
+		ddp.invalidate = req->remote.rmr_context;
 	ddp.queue = IW_QUEUE_SEND;
 	ddp.msn = tx->msn[IW_QUEUE_SEND];
 	ddp.mo = (uint32_t)tx->offset;
@@ -127,7 +137,7 @@ static void wait_for_foreign(struct iw_conn *conn, struct core_req *req)
 void iw_tx_end_message(struct iw_conn *conn, struct core_req *req)
 {
 	struct iw_tx *tx = &conn->stream.tx;
-	bool is_send = req->op == CORE_OP_SEND;
+	bool is_send = core_op_is_send(req->op);
 	uint32_t number = is_send ? ++tx->queued.sends : ++tx->queued.writes;
 
 	tx->msn[IW_QUEUE_SEND] += is_send;
@@ -150,7 +160,7 @@ static uint64_t message_left(const struct iw_tx *tx, const struct core_req *req)
 	uint64_t left = req->len - tx->offset;
 	uint64_t most = IW_RDMA_MAX - tx->offset % IW_RDMA_MAX;
 
-	return req->op == CORE_OP_SEND || left < most ? left : most;
+	return core_op_is_send(req->op) || left < most ? left : most;
 }
 
 /* Queues the next segment of a Send or RDMA Write. */
@@ -318,6 +328,7 @@ static enum tx_step put_request(struct iw_conn *conn, struct core_ep *ep, uint64
 		return TX_WAIT;
 	switch (req->op) {
 	case CORE_OP_SEND:
+	case CORE_OP_SEND_INVALIDATE:
 	case CORE_OP_RDMA_WRITE:
 		return put_segment(conn, ep, req, budget);
 	case CORE_OP_RDMA_READ:
@@ -569,8 +580,10 @@ static bool is_plausible(const struct iw_conn *conn, struct core_ep *ep,
 	struct iw_counts most = tx->queued;
 
 	if (iw_frame_is_direct(conn) && tx->direct.sequence < tx->next) {
-		most.sends -= core_req_at(&ep->req, tx->direct.sequence)->op == CORE_OP_SEND;
-		most.writes -= core_req_at(&ep->req, tx->direct.sequence)->op != CORE_OP_SEND;
+		bool is_send = core_op_is_send(core_req_at(&ep->req, tx->direct.sequence)->op);
+
+		most.sends -= is_send;
+		most.writes -= !is_send;
 	}
 	return counts->sends - tx->counted.sends <= most.sends - tx->counted.sends &&
 	       counts->writes - tx->counted.writes <= most.writes - tx->counted.writes;

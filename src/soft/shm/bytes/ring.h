@@ -36,7 +36,8 @@
 enum shm_entry_type {
 	SHM_ENTRY_FILLER = 1,
 	/* request ring */
-	SHM_ENTRY_SEND,	 /* bytes of a message; first: length = of the whole message */
+	/* bytes of a message; first: length = of the whole message; the last may name a key */
+	SHM_ENTRY_SEND,
 	SHM_ENTRY_WRITE, /* bytes for key and address; first: length = of the whole RDMA Write */
 	SHM_ENTRY_READ,	 /* asks for length bytes at key and address */
 	/* response ring */
@@ -53,6 +54,7 @@ enum shm_entry_flag {
 	SHM_FLAG_LAST = 2,
 	SHM_FLAG_SOLICITED = 4,
 	SHM_FLAG_NOTICE = 8, /* of a Write: immediate data follow, which are reported for both */
+	SHM_FLAG_INVALIDATE = 16, /* of a message: the peer's key is dead before it completes */
 };
 
 struct shm_atomic {

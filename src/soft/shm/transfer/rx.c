@@ -22,6 +22,8 @@
 #include "soft/shm/transfer/publish.h"
 #include "soft/shm/transfer/tx.h"
 
+#define KILL_RETRY_NS 1000000u
+
 enum rx_step {
 	RX_TAKEN,  /* the entry is carried out */
 	RX_WAIT,   /* waits for a Receive, or for room in the response ring */
@@ -37,6 +39,31 @@ static enum rx_step refuse(struct shm_conn *conn, enum shm_failed_kind kind,
 	/* release, behind `done`: the peer first completes what was carried out */
 	atomic_store_explicit(&conn->mine->failed, SHM_FAILED(kind, status), memory_order_release);
 	return RX_BROKEN;
+}
+
+/* --- keys of ours that the peer uses --- */
+
+/* Delays dat_lmr_free until announce_own_key_end. */
+static void announce_own(struct shm_conn *conn, uint32_t key)
+{
+	atomic_store_explicit(&conn->local_announce, key, memory_order_relaxed);
+	/* full fence: pairs with the one in soft_keys_invalidate, as in shm_announce */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Checks the key for the peer, too. */
+static int announce_own_key(struct shm_conn *conn, const struct core_ep *ep, uint32_t key,
+			    enum soft_right right, uint64_t address, uint64_t length)
+{
+	announce_own(conn, key);
+	return soft_key_check(soft_keys_entries(conn->engine->adapter->keys), key, right,
+			      ep->pz->id, address, length);
+}
+
+static void announce_own_key_end(struct shm_conn *conn)
+{
+	/* release: the bytes are placed before dat_lmr_free continues */
+	atomic_store_explicit(&conn->local_announce, 0, memory_order_release);
 }
 
 /* --- messages --- */
@@ -80,14 +107,18 @@ static enum rx_step begin_message(struct shm_conn *conn, struct core_ep *ep,
 	return RX_TAKEN;
 }
 
-static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep)
+static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep,
+				const struct shm_entry *entry)
 {
 	const struct shm_inbound message = conn->in;
 
 	conn->in.state = SHM_IN_NONE;
 	conn->report.done++;
 	conn->report.is_urgent |= message.length > SHM_REQUEST_PAYLOAD;
-	core_recv_done(ep, DAT_DTO_SUCCESS, message.length, message.is_solicited);
+	if (entry->flags & SHM_FLAG_INVALIDATE)
+		core_recv_done_invalidate(ep, entry->key, message.length, message.is_solicited);
+	else
+		core_recv_done(ep, DAT_DTO_SUCCESS, message.length, message.is_solicited);
 	return RX_TAKEN;
 }
 
@@ -109,6 +140,32 @@ static int pin_receive(struct shm_conn *conn, struct core_ep *ep, uint64_t len,
 	return soft_pin_receive(ep, receive, conn->in.offset, len, pins);
 }
 
+/*
+ * Ends remote access by a key of ours before the message that says so completes. While a peer is in
+ * the middle of a copy through a window the message waits. RX_TAKEN: it is over.
+ */
+static enum rx_step invalidate(struct shm_conn *conn, struct core_ep *ep, uint32_t key,
+			       struct shm_pass *pass)
+{
+	enum core_kill kill = core_bind_kill(ep, key);
+	bool is_found = kill != CORE_KILL_NONE || conn->in.is_killing;
+
+	if (!is_found) { /* a region's? */
+		announce_own(conn, key);
+		is_found = soft_keys_kill(conn->engine->adapter->keys, key, ep->pz->id);
+		announce_own_key_end(conn);
+	}
+	if (!is_found) {
+		core_recv_done(ep, DAT_DTO_ERR_LOCAL_PROTECTION, 0, false);
+		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);
+	}
+	conn->in.is_killing = kill == CORE_KILL_WAIT;
+	if (kill != CORE_KILL_WAIT)
+		return RX_TAKEN;
+	shm_pass_again(pass, core_now_ns() + KILL_RETRY_NS);
+	return RX_WAIT;
+}
+
 static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 			      const struct shm_entry *entry, const uint8_t *bytes,
 			      struct shm_pass *pass)
@@ -122,7 +179,7 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 		step = begin_message(conn, ep, entry, pass);
 		if (step != RX_TAKEN)
 			return step;
-	} else if (entry->flags & SHM_FLAG_FIRST) {
+	} else if ((entry->flags & SHM_FLAG_FIRST) && !message->is_killing) {
 		return RX_BROKEN;
 	}
 	if (entry->payload > message->length - message->offset ||
@@ -130,6 +187,11 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 		    !!(entry->flags & SHM_FLAG_LAST) ||
 	    (!entry->payload && message->length))
 		return RX_BROKEN;
+	if ((entry->flags & SHM_FLAG_LAST) && (entry->flags & SHM_FLAG_INVALIDATE)) {
+		step = invalidate(conn, ep, entry->key, pass);
+		if (step != RX_TAKEN)
+			return step;
+	}
 	if (entry->payload) {
 		rc = pin_receive(conn, ep, entry->payload, &pins);
 		if (!rc) {
@@ -140,27 +202,10 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 			return fail_receive(conn, ep);
 		message->offset += entry->payload;
 	}
-	return entry->flags & SHM_FLAG_LAST ? end_message(conn, ep) : RX_TAKEN;
+	return entry->flags & SHM_FLAG_LAST ? end_message(conn, ep, entry) : RX_TAKEN;
 }
 
 /* --- RDMA through the ring --- */
-
-/* Checks a key of ours for the peer, and delays dat_lmr_free until announce_own_key_end. */
-static int announce_own_key(struct shm_conn *conn, const struct core_ep *ep, uint32_t key,
-			    enum soft_right right, uint64_t address, uint64_t length)
-{
-	atomic_store_explicit(&conn->local_announce, key, memory_order_relaxed);
-	/* full fence: pairs with the one in soft_keys_invalidate, as in shm_announce */
-	atomic_thread_fence(memory_order_seq_cst);
-	return soft_key_check(soft_keys_entries(conn->engine->adapter->keys), key, right,
-			      ep->pz->id, address, length);
-}
-
-static void announce_own_key_end(struct shm_conn *conn)
-{
-	/* release: the bytes are placed before dat_lmr_free continues */
-	atomic_store_explicit(&conn->local_announce, 0, memory_order_release);
-}
 
 int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *write,
 		 const uint8_t *from, uint32_t count)

@@ -258,7 +258,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 			       struct shm_pass *pass)
 {
 	uint64_t *offset = &req->transport.word[1];
-	bool is_send = req->op == CORE_OP_SEND;
+	bool is_send = core_op_is_send(req->op);
 
 	for (;;) {
 		uint64_t left = req->len - *offset;
@@ -285,6 +285,10 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 			entry.flags |= SHM_FLAG_SOLICITED;
 		if (req->op == CORE_OP_WRITE_IMMEDIATE)
 			entry.flags |= SHM_FLAG_NOTICE;
+		if (req->op == CORE_OP_SEND_INVALIDATE) {
+			entry.flags |= SHM_FLAG_INVALIDATE;
+			entry.key = req->remote.rmr_context;
+		}
 		shm_room_commit(conn, &conn->request_out, &entry, &room);
 		req->transport.word[0] |= SHM_REQ_RING_BEGUN;
 		*offset += room.bytes;
@@ -461,6 +465,7 @@ static enum tx_step start_request(struct shm_conn *conn, struct core_ep *ep, str
 		return TX_WAIT;
 	switch (req->op) {
 	case CORE_OP_SEND:
+	case CORE_OP_SEND_INVALIDATE:
 		return start_send(conn, ep, req, pass);
 	case CORE_OP_RDMA_WRITE:
 	case CORE_OP_RDMA_READ:
