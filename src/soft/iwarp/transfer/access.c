@@ -336,7 +336,7 @@ static __attribute__((noinline)) int checksum_copy(const uint8_t *at, size_t lef
 	return 0;
 }
 
-int iw_checksum(const void *at, size_t len, uint32_t *crc)
+static int checksum(const void *at, size_t len, uint32_t *crc)
 {
 	if (soft_is_library_thread)
 		return checksum_copy(at, len, crc);
@@ -352,7 +352,7 @@ int iw_checksum_pins(const struct soft_pins *pins, size_t len, uint32_t *crc)
 	for (i = 0; len && !rc; i++) {
 		size_t part = pins->iov[i].iov_len < len ? pins->iov[i].iov_len : len;
 
-		rc = iw_checksum(pins->iov[i].iov_base, part, crc);
+		rc = checksum(pins->iov[i].iov_base, part, crc);
 		len -= part;
 	}
 	return rc;

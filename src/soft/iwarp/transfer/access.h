@@ -100,9 +100,8 @@ void iw_target_advance(struct iw_conn *conn, struct iw_segment *segment, uint32_
 
 /* --- the CRC --- */
 
-/* Continues a CRC over memory, or the first `len` bytes of pinned memory, which may have been
- * unmapped: 0 or -EFAULT. */
-int iw_checksum(const void *at, size_t len, uint32_t *crc);
+/* Continues a CRC over the first `len` bytes of pinned memory, which may have been unmapped: 0 or
+ * -EFAULT. */
 int iw_checksum_pins(const struct soft_pins *pins, size_t len, uint32_t *crc);
 
 #endif

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The bytes that arrive become FPDUs, and these are carried out (rx.h). Most are carried out when
- * all of the FPDU is there and its CRC is good. The payload of a large one is placed as it comes,
- * straight from the socket. With the CRC on only a middle FPDU of a Send or a Read Response is:
- * whatever is wrong with its header, it can change nothing but bytes of the Receive, or of the sink
- * of the RDMA Read, that follow those which have come, and not the last of them (MPA-52).
+ * all of the FPDU is there and its CRC is good (MPA-52). Where no CRC is used, the payload of a
+ * large one is placed as it comes, straight from the socket.
  */
 #include "soft/iwarp/transfer/rx.h"
 
@@ -23,9 +21,8 @@
 #include "soft/iwarp/wire/crc.h"
 #include "soft/iwarp/wire/formats.h"
 
-#define PIECES_MIN 4096u      /* payloads from that size on are placed as they come */
-#define CRC_PIECES_MIN 16384u /* the same if their CRC comes behind them */
-#define FPDU_COST 512u /* of the budget, so that the smallest FPDUs end a pass, too (IWCM-46) */
+#define PIECES_MIN 4096u /* payloads from that size on are placed as they come */
+#define FPDU_COST 512u	 /* of the budget, so that the smallest FPDUs end a pass, too (IWCM-46) */
 
 enum rx_step {
 	RX_TAKEN, /* something was carried out: go on */
@@ -263,14 +260,6 @@ static enum rx_step take_whole(struct iw_conn *conn, struct core_ep *ep, struct 
 	return take_send(conn, ep, segment, payload, is_first);
 }
 
-/* May the payload be placed before its CRC is there? */
-static bool may_be_unverified(struct iw_conn *conn, struct core_ep *ep,
-			      const struct iw_segment *segment)
-{
-	return segment->size >= CRC_PIECES_MIN && !segment->ddp.is_last &&
-	       iw_segment_continues(conn, ep, segment);
-}
-
 /* May the payload be placed as it comes? If so, begins that. */
 static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 				 const struct iw_segment *segment, uint32_t head)
@@ -278,10 +267,9 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	struct iw_rx *rx = &conn->stream.rx;
 	enum iw_take take;
 
-	if (segment->size < PIECES_MIN || segment->ddp.opcode == IW_OP_READ_REQUEST ||
-	    segment->ddp.opcode >= IW_OP_TERMINATE || iw_conn_state(conn) != IW_ESTABLISHED)
-		return RX_NEED;
-	if (conn->has_crc && !may_be_unverified(conn, ep, segment))
+	if (conn->has_crc || segment->size < PIECES_MIN ||
+	    segment->ddp.opcode == IW_OP_READ_REQUEST || segment->ddp.opcode >= IW_OP_TERMINATE ||
+	    iw_conn_state(conn) != IW_ESTABLISHED)
 		return RX_NEED;
 	if (!segment->ddp.is_tagged &&
 	    (iw_message_is_waiting(conn) || iw_message_check(conn, segment) != IW_NO_ERROR ||
@@ -295,20 +283,8 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	rx->segment = *segment;
 	rx->is_open = true;
 	rx->tail = iw_fpdu_pad(head + segment->size) + IW_FPDU_CRC;
-	if (conn->has_crc)
-		rx->crc = iw_crc32c(0, rx->in.data + rx->in.start, IW_FPDU_HEAD + head);
 	rx->in.start += IW_FPDU_HEAD + head;
 	return RX_TAKEN;
-}
-
-/* Is the CRC good of the FPDU whose payload was placed as it came, or is there none? `tail`: its
- * pad and CRC. */
-static bool is_tail_good(const struct iw_conn *conn, const uint8_t *tail)
-{
-	const struct iw_rx *rx = &conn->stream.rx;
-	const uint32_t pad = rx->tail - IW_FPDU_CRC;
-
-	return !conn->has_crc || iw_crc32c(rx->crc, tail, pad) == iw_crc_get(tail + pad);
 }
 
 /* Continues the segment whose payload is placed as it comes. */
@@ -323,13 +299,9 @@ static enum rx_step continue_segment(struct iw_conn *conn, struct core_ep *ep)
 
 	if (iw_segment_put(conn, ep, segment, at, part) != IW_TAKEN)
 		return RX_ENDED;
-	if (conn->has_crc)
-		rx->crc = iw_crc32c(rx->crc, at, part);
 	rx->in.start += part;
 	if (count - part < rx->tail)
 		return RX_NEED;
-	if (!is_tail_good(conn, at + part))
-		return fail_crc(conn, ep);
 	rx->in.start += rx->tail;
 	rx->is_open = false;
 	note_fpdu(conn);

@@ -116,38 +116,6 @@ enum iw_take iw_segment_begin(struct iw_conn *conn, struct core_ep *ep,
 
 /* --- bytes --- */
 
-/* The last byte of a Receive is not that of such a segment: a consumer may poll it (COMPAT-46). */
-static bool continues_send(const struct iw_conn *conn, struct core_ep *ep,
-			   const struct iw_segment *segment)
-{
-	const struct iw_filling *filling = &conn->stream.rx.filling;
-
-	return filling->is_begun && segment->size < core_recv_next(ep)->len - filling->offset;
-}
-
-static bool continues_response(struct iw_conn *conn, const struct iw_segment *segment)
-{
-	return check_response(conn, segment) == IW_NO_ERROR && iw_oldest_read(conn)->taken;
-}
-
-bool iw_segment_continues(struct iw_conn *conn, struct core_ep *ep,
-			  const struct iw_segment *segment)
-{
-	struct iw_target target;
-	bool continues, is_one_piece;
-
-	if (segment->ddp.opcode == IW_OP_READ_RESPONSE)
-		continues = continues_response(conn, segment);
-	else
-		continues = iw_segment_is_send(segment) && continues_send(conn, ep, segment);
-	if (!continues)
-		return false;
-	is_one_piece = iw_target_begin(conn, ep, segment, segment->size, &target) == IW_NO_ERROR &&
-		       target.pins.count == 1;
-	iw_target_end(conn, &target);
-	return is_one_piece;
-}
-
 /* Is it the byte that proves a Write (RDMAP-36)? Nobody wants its value. */
 static bool is_proof(struct iw_conn *conn, const struct iw_segment *segment)
 {
@@ -212,18 +180,6 @@ static size_t list_parts(const struct iw_rx *rx, const struct iw_target *target,
 	return count;
 }
 
-/* `count` bytes have come, the first `most` of which are the segment's. 0, or -EFAULT. */
-static int take(struct iw_conn *conn, const struct iw_target *target, uint32_t most, uint32_t count)
-{
-	struct iw_rx *rx = &conn->stream.rx;
-	uint32_t part = count < most ? count : most;
-
-	iw_target_advance(conn, &rx->segment, part);
-	rx->in.end = count - part;
-	/* with the CRC on the target is one piece (rx.c) */
-	return conn->has_crc ? iw_checksum(target->pins.iov[0].iov_base, part, &rx->crc) : 0;
-}
-
 ssize_t iw_receive(struct iw_conn *conn, struct core_ep *ep)
 {
 	struct iw_rx *rx = &conn->stream.rx;
@@ -233,6 +189,7 @@ ssize_t iw_receive(struct iw_conn *conn, struct core_ep *ep)
 	struct iw_target target;
 	iw_error error = iw_target_begin(conn, ep, &rx->segment, most, &target);
 	ssize_t count = 0;
+	uint32_t part;
 
 	if (error == IW_NO_ERROR) {
 		message.msg_iovlen = list_parts(rx, &target, iov);
@@ -241,8 +198,11 @@ ssize_t iw_receive(struct iw_conn *conn, struct core_ep *ep)
 		if (count < 0)
 			count = -errno;
 		rx->is_dry = count < (ssize_t)(most + iov[message.msg_iovlen - 1].iov_len);
-		if (count > 0 && take(conn, &target, most, (uint32_t)count) < 0)
-			count = -EFAULT;
+	}
+	if (count > 0) {
+		part = count < (ssize_t)most ? (uint32_t)count : most;
+		iw_target_advance(conn, &rx->segment, part);
+		rx->in.end = (uint32_t)count - part;
 	}
 	iw_target_end(conn, &target);
 	if (count == -EFAULT)

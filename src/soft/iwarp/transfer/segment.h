@@ -17,13 +17,6 @@ enum iw_take {
 	IW_ENDED, /* refused: the connection ends */
 };
 
-/*
- * Does the segment continue a Send or a Read Response, in one piece of memory, and leave room for
- * another segment? Then bytes of it may be placed before its CRC is there, and nothing else
- * changes.
- */
-bool iw_segment_continues(struct iw_conn *conn, struct core_ep *ep,
-			  const struct iw_segment *segment);
 /* Checks that the segment may be placed, and finds the Receive of a Send. */
 enum iw_take iw_segment_begin(struct iw_conn *conn, struct core_ep *ep,
 			      const struct iw_segment *segment);

@@ -210,7 +210,6 @@ struct iw_rx {
 	uint32_t tail; /* bytes of pad and CRC behind it */
 	bool is_dry;   /* the last read did not fill its memory: nothing is left */
 	bool is_fresh; /* iw_poll_fast has just read what is in `in`, and nothing is left */
-	uint32_t crc;  /* of the bytes of its FPDU that have come */
 	uint32_t msn[IW_QUEUES]; /* expected */
 	struct iw_arrival arrival;
 	struct iw_filling filling;
