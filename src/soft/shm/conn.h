@@ -162,9 +162,8 @@ enum shm_trust {
 /* What the end of a connection needs. */
 struct shm_end {
 	enum shm_ending ending;
-	uint64_t failing_ns;	/* FAILED: the connection breaks at this time anyway */
 	DAT_EVENT_NUMBER event; /* the event number for core_ep_ended */
-	uint64_t force_ns;	/* CLOSING: no longer waits for the peer after this time */
+	uint64_t limit_ns;	/* FAILED, CLOSING: no longer waits for the peer after this time */
 	enum shm_peer_end peer;
 	_Atomic uint8_t trust; /* enum shm_trust; only rises */
 };

@@ -78,7 +78,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	if (shm_conn_ep(conn).cell)
 		core_handle_set_slow(shm_conn_ep(conn).cell, CORE_EP_SLOW_CONN);
 	conn->end.event = end;
-	conn->end.force_ns = core_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
+	conn->end.limit_ns = core_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
 	if (shm_conn_has_segment(conn))
 		revoke(conn);
 	if (atomic_exchange_explicit(&conn->wake.is_disarmed, false, memory_order_relaxed))
@@ -103,7 +103,7 @@ void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep)
 	if (conn->end.peer != SHM_PEER_GONE && shm_conn_trust(conn) != SHM_DISTRUSTED &&
 	    shm_conn_is_peer_copying(conn, 0)) {
 		now = core_now_ns();
-		if (now < conn->end.force_ns) {
+		if (now < conn->end.limit_ns) {
 			shm_conn_set_deadline(conn, now + RECHECK_NS);
 			return;
 		}

@@ -226,7 +226,7 @@ void shm_ep_destroy(struct core_ep *ep)
 			 * the limit counts from detach, so that many endpoints wait at the same
 			 * time
 			 */
-			shm_wait_copies(conn, shm_conn_is_peer_copying, 0, conn->end.force_ns);
+			shm_wait_copies(conn, shm_conn_is_peer_copying, 0, conn->end.limit_ns);
 		shm_conn_drop(conn, ep);
 	}
 }

@@ -143,10 +143,9 @@ static bool is_failed(const struct shm_conn *conn, struct shm_pass *pass)
 	if (conn->end.ending != SHM_ENDING_FAILED)
 		return false;
 	if ((shm_conn_acked(conn) == conn->tx.sent && !conn->tx.reads) ||
-	    (shm_conn_peer_waits(conn) & SHM_WAITS_RECEIVE) ||
-	    core_now_ns() >= conn->end.failing_ns)
+	    (shm_conn_peer_waits(conn) & SHM_WAITS_RECEIVE) || core_now_ns() >= conn->end.limit_ns)
 		return true;
-	shm_pass_again(pass, conn->end.failing_ns);
+	shm_pass_again(pass, conn->end.limit_ns);
 	return false;
 }
 

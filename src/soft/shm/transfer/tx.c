@@ -203,8 +203,8 @@ static enum tx_step fail(struct shm_conn *conn, struct core_ep *ep, struct core_
 	if (shm_conn_acked(conn) == conn->tx.sent && !conn->tx.reads)
 		return TX_BROKEN;
 	conn->end.ending = SHM_ENDING_FAILED;
-	conn->end.failing_ns = core_now_ns() + FAILING_NS;
-	shm_pass_again(pass, conn->end.failing_ns);
+	conn->end.limit_ns = core_now_ns() + FAILING_NS;
+	shm_pass_again(pass, conn->end.limit_ns);
 	return TX_FAILED;
 }
 
