@@ -200,7 +200,7 @@ bool lab_peer_takes(struct shm_consumer *ring, struct shm_entry *entry_out,
 {
 	if (shm_consumer_peek(ring, entry_out, payload_out) != 1)
 		return false;
-	shm_consumer_pop(ring);
+	shm_consumer_take(ring, entry_out->payload);
 	shm_consumer_give_back(ring);
 	return true;
 }

@@ -75,7 +75,7 @@ static inline void take(struct rig *rig, uint64_t number, uint32_t payload)
 	assert_int_equal(entry.payload, payload);
 	for (i = 0; i < payload; i++)
 		assert_int_equal(bytes[i], number & 0xff);
-	shm_consumer_pop(&rig->in);
+	shm_consumer_take(&rig->in, payload);
 }
 
 static inline int peek(struct rig *rig)

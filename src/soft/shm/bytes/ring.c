@@ -29,7 +29,6 @@ uint64_t shm_tsan_orders[SHM_TSAN_ORDERS];
 static_assert(FITS(SHM_REQUEST_RING, SHM_REQUEST_PAYLOAD), "request entries fit");
 static_assert(FITS(SHM_RESPONSE_RING, SHM_RESPONSE_PAYLOAD), "response entries fit");
 static_assert(FITS(SHM_LARGE_RING, SHM_LARGE_PAYLOAD), "both fit in the large ring");
-static_assert(SHM_ENTRY_MAX(SHM_LARGE_PAYLOAD) <= UINT16_MAX, "shm_consumer.entry_size");
 static_assert(SHM_REQUEST_RING / 4 == SHM_REQUEST_PAYLOAD, "small_payload");
 static_assert(SHM_RESPONSE_RING / 4 == SHM_RESPONSE_PAYLOAD, "small_payload");
 
@@ -171,7 +170,6 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 	ring->consumed_word = consumed_word;
 	ring->released = first_index(consumed_word);
 	atomic_init(&ring->consumed, ring->released);
-	ring->entry_size = 0;
 }
 
 /* The next entry is there. A thread that reads the ring without a lock may see the new place with
@@ -200,7 +198,6 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		if (!shm_entry_is_valid(ring, entry_out))
 			return -EPROTO;
 		if (entry_out->type != SHM_ENTRY_FILLER && entry_out->type != SHM_ENTRY_GROW) {
-			ring->entry_size = (uint16_t)shm_entry_size(entry_out->payload);
 			*payload_out = at + SHM_ENTRY_ALIGN;
 			return 1;
 		}
@@ -208,12 +205,6 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		if (entry_out->type == SHM_ENTRY_GROW)
 			use_large(ring);
 	}
-}
-
-void shm_consumer_pop(struct shm_consumer *ring)
-{
-	shm_consumer_advance(ring, ring->entry_size);
-	ring->entry_size = 0;
 }
 
 void shm_consumer_give_back(struct shm_consumer *ring)

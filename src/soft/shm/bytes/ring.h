@@ -114,7 +114,6 @@ struct shm_consumer {
 	_Atomic uint32_t consumed; /* written by the owner, relaxed; a hint for others */
 	uint32_t released;
 	uint16_t payload_max;
-	uint16_t entry_size; /* of the entry that peek returned */
 	_Atomic uint32_t *consumed_word;
 };
 
@@ -297,8 +296,6 @@ static inline bool shm_consumer_has_entry(const struct shm_consumer *ring)
  */
 int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		      const uint8_t **payload_out);
-/* Takes the entry that peek returned last. */
-void shm_consumer_pop(struct shm_consumer *ring);
 /* A whole message at the head of the ring, in one entry. */
 struct shm_message {
 	const uint8_t *bytes;
@@ -350,7 +347,7 @@ static inline uint64_t shm_entry_address(const uint8_t *payload)
 
 	return __atomic_load_n(&words[2], __ATOMIC_RELAXED);
 }
-/* Takes the entry with that payload, or that message. */
+/* Takes the entry that peek returned, which has that payload, or that message. */
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
 {
 	shm_consumer_advance(ring, shm_entry_size(payload));

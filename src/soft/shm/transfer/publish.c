@@ -144,7 +144,7 @@ void shm_room_commit(struct shm_conn *conn, struct shm_producer *ring, struct sh
 
 void shm_room_take(struct shm_conn *conn, struct shm_consumer *ring, const struct shm_entry *entry)
 {
-	shm_consumer_pop(ring);
+	shm_consumer_take(ring, entry->payload);
 	if (entry->payload < SHM_REQUEST_PAYLOAD)
 		return;
 	shm_consumer_give_back(ring);
