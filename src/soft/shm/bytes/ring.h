@@ -26,58 +26,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "core/base/same.h"
-#include "soft/shm/bytes/segment.h"
-
-#define SHM_ENTRY_ALIGN 32u
-
-enum shm_entry_type {
-	SHM_ENTRY_FILLER = 1,
-	/* request ring */
-	/* bytes of a message; first: length = of the whole message; the last may name a key */
-	SHM_ENTRY_SEND,
-	SHM_ENTRY_WRITE, /* bytes for key and address; first: length = of the whole RDMA Write */
-	SHM_ENTRY_READ,	 /* asks for length bytes at key and address */
-	/* response ring */
-	SHM_ENTRY_DATA, /* bytes of the oldest unanswered RDMA Read or atomic operation */
-	/* both: no payload; the next entry is in the large ring */
-	SHM_ENTRY_GROW,
-	/* request ring, again */
-	SHM_ENTRY_IMMEDIATE, /* key: the immediate data of an RDMA Write of that length */
-	SHM_ENTRY_ATOMIC,    /* payload: struct shm_atomic, for key and address */
-};
-
-enum shm_entry_flag {
-	SHM_FLAG_FIRST = 1,
-	SHM_FLAG_LAST = 2,
-	SHM_FLAG_SOLICITED = 4,
-	SHM_FLAG_NOTICE = 8, /* of a Write: immediate data follow, which are reported for both */
-	SHM_FLAG_INVALIDATE = 16, /* of a message: the peer's key is dead before it completes */
-};
-
-struct shm_atomic {
-	uint64_t is_swap; /* else an addition */
-	uint64_t operand; /* is added, or stored */
-	uint64_t compare;
-};
-
-struct shm_entry {
-	uint32_t stamp; /* SHM_STAMP() of its index; written by the ring */
-	uint8_t type;
-	uint8_t flags;
-	uint16_t payload; /* bytes behind the header */
-	uint32_t done;	  /* the producer's `done` (segment.h) at that time */
-	uint32_t key;
-	uint64_t address;
-	uint64_t length;
-};
-static_assert(sizeof(struct shm_entry) == SHM_ENTRY_ALIGN, "a header fits any remainder");
-static_assert(SHM_LARGE_PAYLOAD <= UINT16_MAX, "the payload's length fits");
-
-/* Not 0: indexes are multiples of SHM_ENTRY_ALIGN. */
-#define SHM_STAMP(index) ((index) + 1u)
+#include "soft/shm/bytes/entry.h"
 
 /* So many bytes behind the entry that is taken. Less than 512 help little. */
 #define SHM_FETCH_AHEAD 512u
@@ -132,12 +83,6 @@ void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entr
 /* Reads how much the consumer has given back: 0, or -EPROTO. */
 int shm_producer_refresh(struct shm_producer *ring);
 
-/* Bytes that an entry takes. */
-static inline uint32_t shm_entry_size(uint32_t payload)
-{
-	return SHM_ENTRY_ALIGN + ((payload + SHM_ENTRY_ALIGN - 1) & ~(SHM_ENTRY_ALIGN - 1));
-}
-
 /* The index of the next entry. */
 static inline uint32_t shm_consumer_index(const struct shm_consumer *ring)
 {
@@ -149,9 +94,6 @@ static inline void shm_consumer_advance(struct shm_consumer *ring, uint32_t size
 	atomic_store_explicit(&ring->consumed, shm_consumer_index(ring) + size,
 			      memory_order_relaxed);
 }
-
-/* The largest entry with that payload. */
-#define SHM_ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
 
 /* Can a producer that follows the rules have put this entry where the consumer stands? */
 static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
@@ -197,14 +139,6 @@ static inline void shm_fetch_for_writing(uint8_t *line)
 #else
 	__builtin_prefetch(line, 1);
 #endif
-}
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the order of members in the first word");
-
-static inline uint64_t shm_entry_first(const struct shm_entry *entry, uint32_t stamp)
-{
-	return stamp | (uint64_t)entry->type << 32 | (uint64_t)entry->flags << 40 |
-	       (uint64_t)entry->payload << 48;
 }
 
 /*
@@ -257,22 +191,6 @@ CORE_INLINE void shm_producer_put(struct shm_producer *ring, uint8_t *payload,
 		shm_fetch_for_writing(shm_entry_at(ring, end + SHM_WRITE_AHEAD + at));
 }
 
-/*
- * Copies bytes that the peer may change meanwhile. Each is loaded once, so that what is checked is
- * what is used. `from` is aligned to 8 bytes, and `size` a multiple of 8.
- */
-static inline void shm_read_once(void *to, const void *from, size_t size)
-{
-	const uint64_t *words = from;
-
-	for (size_t i = 0; i < size / sizeof(*words); i++) {
-		/* relaxed atomic: the compiler may repeat the loads of memcpy, but not this one */
-		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
-
-		memcpy((uint8_t *)to + i * sizeof(word), &word, sizeof(word));
-	}
-}
-
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
 		       _Atomic uint32_t *consumed_word);
 
@@ -308,10 +226,6 @@ enum shm_head {
 	SHM_HEAD_MESSAGE,
 	SHM_HEAD_OTHER, /* anything else, valid or not: call shm_consumer_peek */
 };
-
-/* The type and the flags of a whole message, in the second half of the first word. */
-#define SHM_WHOLE_MESSAGE (SHM_ENTRY_SEND | (SHM_FLAG_FIRST | SHM_FLAG_LAST) << 8)
-#define SHM_WHOLE_MASK (0xffffu & ~(SHM_FLAG_SOLICITED << 8))
 
 /*
  * shm_consumer_peek for the fast path. Reads word by word, so that the header stays in registers,

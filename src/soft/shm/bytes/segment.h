@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/base/tsan.h"
 
@@ -124,5 +125,21 @@ static_assert(sizeof(struct shm_segment) ==
 static_assert(SHM_PAGE + 2 * (SHM_REQUEST_RING + SHM_RESPONSE_RING) <= 56 * 1024,
 	      "what a connection that sends little can touch");
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "words are shared between processes");
+
+/*
+ * Copies bytes that the peer may change meanwhile. Each is loaded once, so that what is checked is
+ * what is used. `from` is aligned to 8 bytes, and `size` a multiple of 8.
+ */
+static inline void shm_read_once(void *to, const void *from, size_t size)
+{
+	const uint64_t *words = from;
+
+	for (size_t i = 0; i < size / sizeof(*words); i++) {
+		/* relaxed atomic: the compiler may repeat the loads of memcpy, but not this one */
+		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+
+		memcpy((uint8_t *)to + i * sizeof(word), &word, sizeof(word));
+	}
+}
 
 #endif
