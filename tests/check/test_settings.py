@@ -104,6 +104,13 @@ class Settings(unittest.TestCase):
                   encoding="utf-8") as file:
             page = file.read()
         self.assertIn("".join("| `{}` | {} | {} | {} |\n".format(*row) for row in rows), page)
+        with open(os.path.join(os.environ["OPENDAT_SOURCE"], "man/opendat-checks.7"),
+                  encoding="utf-8") as file:
+            page = file.read().replace("\\-", "-")
+        entries = re.findall(r'^\.BR (\S+) " \((\w+)\)"\n(.)(.*)\.\n(\S+),$', page, re.MULTILINE)
+        self.assertEqual([[name, level, row, first.lower() + text]
+                          for name, level, first, text, row in entries],
+                         [[*row[:3], row[3][0].lower() + row[3][1:]] for row in rows])
 
 
 if __name__ == "__main__":
