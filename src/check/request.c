@@ -15,6 +15,8 @@
 #define CHUNKS 4096u
 /* How many outstanding requests a new one is compared with. */
 #define COMPARED 128u
+/* The shortest Receive whose buffer is compared: a message mostly fills a shorter one. */
+#define SAMPLED_MIN 64u
 /* Buffers of freed SRQs whose completions may be in an EVD. The oldest are forgotten. */
 #define SRQ_ORPHANS_MAX 65536
 
@@ -370,7 +372,9 @@ DAT_DTO_COOKIE check_request_begin(struct check_object *owner, const struct chec
 	}
 	is_inside = keep_segments_locked(owner->ia, post, request);
 	request->image.is_known = false;
-	if (is_inside && post->kind == CHECK_RECV && check_rule_is_on(CHECK_RECV_WRITTEN))
+	request->image.length = check_length(request->segments, request->segment_count);
+	if (is_inside && post->kind == CHECK_RECV && request->image.length >= SAMPLED_MIN &&
+	    check_rule_is_on(CHECK_RECV_WRITTEN))
 		check_image_sample(&request->image, request->segments, request->segment_count);
 	else if (is_inside && (post->kind == CHECK_SEND || post->kind == CHECK_WRITE) &&
 		 check_rule_is_on(CHECK_SEND_CHANGED))
