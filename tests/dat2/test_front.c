@@ -8,6 +8,7 @@
 
 #include "conn_util.h"
 #include "dto_util.h"
+#include "srq_util.h"
 
 #undef dat_cr_reject
 
@@ -349,6 +350,67 @@ static void send_with_invalidate__flag_false__plain_send(void **state)
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 }
 
+/* D2-INV-10: no completion of its own; the Send after it completes first */
+static void send_with_invalidate__suppressed__completes_at_the_peer_alone(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
+	DAT_DTO_COMPLETION_EVENT_DATA data;
+	struct dt_buf region;
+	DAT_EVENT event;
+
+	if (dt_is_verbs())
+		skip();
+	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN, DAT_MEM_PRIV_ALL_FLAG, &region);
+	rig_link(rig);
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 8), 9);
+	post_recv(&rig->b, dt_seg(&rig->y, 8, 8), 10);
+	dt_ok(dat_ep_post_send_with_invalidate(rig->a.ep, 1, &seg, dt_cookie(2),
+					       DAT_COMPLETION_SUPPRESS_FLAG, DAT_TRUE,
+					       region.rkey));
+	post_send(&rig->a, dt_seg(&rig->x, 8, 8), 3, 0);
+	data = completion(rig->b.recv, DAT_DTO_COMPLETION_EVENT, &event);
+	assert_int_equal(data.operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
+	data = completion(rig->b.recv, DAT_DTO_COMPLETION_EVENT, &event);
+	assert_int_equal(data.operation, DAT_DTO_RECEIVE);
+	assert_int_equal(data.rmr_context, 0);
+	expect_sent(&rig->a, 3, 8);
+	dt_ok(dat_lmr_free(region.lmr));
+}
+
+/* D2-IMM-15 D2-INV-12 */
+static void new_operations__shared_queue__take_its_receive(void **state)
+{
+	struct bench *bench = *state;
+	DAT_DTO_COMPLETION_EVENT_DATA data;
+	DAT_LMR_TRIPLET seg;
+	DAT_RMR_TRIPLET remote;
+	struct dt_buf region;
+	DAT_EVENT event;
+
+	if (dt_is_verbs())
+		skip();
+	bench_add(bench, 1);
+	bench_give_many(bench, 1, 2);
+	dt_lmr_create(&bench->ia, bench->ia.pz, bench->y.p, SRQ_SLOT, DAT_MEM_PRIV_ALL_FLAG,
+		      &region);
+	seg = dt_seg(&bench->x, 0, 8);
+	remote = dt_rseg(&region, 0, 8);
+	dt_ok(dat_ib_post_rdma_write_immed(bench->from[0].ep, 1, &seg, dt_cookie(5), &remote, 77,
+					   0));
+	data = completion(bench->to[0].recv, DAT_IB_DTO_EVENT, &event);
+	assert_int_equal(data.user_cookie.as_64, 1);
+	assert_int_equal(extension(&event)->val.immed.data, 77);
+	assert_memory_equal(bench->y.p, bench->x.p, 8);
+	dt_ok(dat_ep_post_send_with_invalidate(bench->from[0].ep, 1, &seg, dt_cookie(6), 0,
+					       DAT_TRUE, region.rkey));
+	data = completion(bench->to[0].recv, DAT_DTO_COMPLETION_EVENT, &event);
+	assert_int_equal(data.user_cookie.as_64, 2);
+	assert_int_equal(data.operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
+	assert_int_equal(data.rmr_context, region.rkey);
+	dt_ok(dat_lmr_free(region.lmr));
+}
+
 /* A word of b that peers may use by atomic operations, and no others. */
 static void atomic_word(struct rig *rig, struct dt_buf *buf)
 {
@@ -472,6 +534,35 @@ static void atomics__many_behind_a_write__all_in_order(void **state)
 	}
 	dt_ok(dat_lmr_free(word.lmr));
 	dt_ok(dat_lmr_free(writable.lmr));
+}
+
+/* D2-ATOM-25: the fenced message carries what the operation before it has fetched */
+static void atomics__fenced_send__carries_the_fetched_value(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
+	uint64_t *sent = (void *)rig->x.p, *got = (void *)(rig->y.p + 8192);
+	struct dt_buf word;
+	DAT_EVENT event;
+
+	if (!is_true(rig, "DAT_IB_FETCH_AND_ADD"))
+		skip();
+	atomic_word(rig, &word);
+	rig_link(rig);
+	*(uint64_t *)(void *)rig->y.p = 100;
+	for (uint64_t i = 0; i < 50; i++) {
+		DAT_RMR_TRIPLET remote = dt_rseg(&word, 0, 8);
+
+		*sent = 0;
+		post_recv(&rig->b, dt_seg(&rig->y, 8192, 8), i);
+		dt_ok(dat_ib_post_fetch_and_add(rig->a.ep, 1, &seg, dt_cookie(i), &remote, 0));
+		post_send(&rig->a, seg, i, DAT_COMPLETION_BARRIER_FENCE_FLAG);
+		expect_received(&rig->b, i, 8);
+		assert_int_equal(*got, 100 + i);
+		completion(rig->a.request, DAT_IB_DTO_EVENT, &event);
+		expect_sent(&rig->a, i, 8);
+	}
+	dt_ok(dat_lmr_free(word.lmr));
 }
 
 #define ADDERS 8u
@@ -612,11 +703,14 @@ int main(void)
 		rig_test(atomics__bad_arguments__refused),
 		rig_test(atomics__without_the_privilege__remote_access),
 		rig_test(atomics__many_behind_a_write__all_in_order),
+		rig_test(atomics__fenced_send__carries_the_fetched_value),
 		rig_test(atomics__eight_endpoints_and_a_thread__sum_is_exact),
 		rig_test(send_with_invalidate__region__dead_for_peers_alone),
 		rig_test(send_with_invalidate__window__unbound),
 		rig_test(send_with_invalidate__cannot_be_killed__both_sides_fail),
 		rig_test(send_with_invalidate__flag_false__plain_send),
+		rig_test(send_with_invalidate__suppressed__completes_at_the_peer_alone),
+		bench_test(new_operations__shared_queue__take_its_receive),
 		rig_test(extension_op__unknown_or_bad_handle__refused),
 		conn_test(cr_reject__with_data__they_reach_the_active_side),
 		conn_test(cr_reject__bad_size_or_pointer__invalid_parameter),
