@@ -122,7 +122,7 @@ static void raw_bytes(struct lab *lab, struct peer_input *in)
 static void good_entry(struct lab *lab, struct peer_input *in)
 {
 	uint8_t bytes[SHM_LARGE_PAYLOAD];
-	struct shm_entry entry = {.type = peer_byte(in) % (SHM_ENTRY_GROW + 2)};
+	struct shm_entry entry = {.type = peer_byte(in) % (SHM_ENTRY_ATOMIC + 2)};
 	bool is_data = entry.type == SHM_ENTRY_DATA;
 	uint8_t flags = peer_byte(in), key = peer_byte(in);
 	struct shm_producer *ring;
@@ -135,6 +135,9 @@ static void good_entry(struct lab *lab, struct peer_input *in)
 	entry.payload = peer_word(in) % (ring->payload_max + 1u);
 	if (peer_byte(in) & 3)
 		entry.payload %= 200;
+	/* seldom, so that most entries are plain */
+	if (key % 32 == 31)
+		entry.flags |= key & 32 ? SHM_FLAG_INVALIDATE : SHM_FLAG_NOTICE;
 	entry.key = key < 128 ? lab->rkey : key < 192 ? lab->read_only : peer_word(in);
 	entry.address = peer_address(in, lab->memory);
 	entry.length = peer_byte(in) & 1 ? entry.payload : peer_length(in);

@@ -121,7 +121,8 @@ static void make_core(struct lab *lab, const struct lab_form *form)
 
 static void make_keys(struct lab *lab)
 {
-	const uint32_t all = SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE;
+	const uint32_t all =
+		SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_REMOTE_ATOMIC;
 
 	/* created once: fuzzers open thousands of labs in a second */
 	if (!own_table) {
@@ -177,7 +178,11 @@ static int take_request(struct lab *lab, const struct transport_request *request
 
 struct lab *lab_open(const struct lab_form *form)
 {
-	const struct transport_conn_param param = {.read_in = 2, .read_out = LAB_REQUESTS};
+	const struct transport_conn_param param = {
+		.read_in = 2,
+		.read_out = LAB_REQUESTS,
+		.takes = TRANSPORT_TAKES_IMMEDIATE | TRANSPORT_TAKES_ATOMICS,
+	};
 	struct lab *lab = lab_open_alone(form);
 	DAT_CONN_QUAL qual = 0;
 	uint32_t index = 0;

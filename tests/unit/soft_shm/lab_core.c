@@ -143,25 +143,12 @@ const struct core_wqe *core_recv_next(struct core_ep *ep)
 	return core_recv_is_posted(ep) ? core_recv_oldest(ep) : NULL;
 }
 
-void core_recv_done_immediate(struct core_ep *ep, uint32_t value, DAT_VLEN len, bool is_solicited)
-{
-	(void)value;
-	core_recv_done(ep, DAT_DTO_SUCCESS, len, is_solicited);
-}
-
-void core_recv_done_invalidate(struct core_ep *ep, uint32_t key, DAT_VLEN len, bool is_solicited)
-{
-	(void)key;
-	core_recv_done(ep, DAT_DTO_SUCCESS, len, is_solicited);
-}
-
-void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
-		    bool is_solicited)
+static void recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
+		      bool is_solicited)
 {
 	const struct core_wqe *receive = core_recv_next(ep);
 
 	LAB_MUST(lab_current->end == 0 && receive);
-	LAB_MUST(status != DAT_DTO_SUCCESS || len <= receive->len);
 	ep->recv.head++;
 	lab_current->receive_solicited = is_solicited;
 	if (ep->recv_evd) {
@@ -172,6 +159,29 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 	lab_current->received++;
 	lab_current->receive_status = status;
 	lab_current->receive_len = len;
+}
+
+void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
+		    bool is_solicited)
+{
+	const struct core_wqe *receive = core_recv_next(ep);
+
+	LAB_MUST(status != DAT_DTO_SUCCESS || (receive && len <= receive->len));
+	recv_done(ep, status, len, is_solicited);
+}
+
+/* The length is that of the Write, whose bytes are elsewhere; lab_take_event compares that of a
+ * queued event with the Receive. */
+void core_recv_done_immediate(struct core_ep *ep, uint32_t value, DAT_VLEN len, bool is_solicited)
+{
+	(void)value;
+	recv_done(ep, DAT_DTO_SUCCESS, ep->recv_evd ? 0 : len, is_solicited);
+}
+
+void core_recv_done_invalidate(struct core_ep *ep, uint32_t key, DAT_VLEN len, bool is_solicited)
+{
+	(void)key;
+	core_recv_done(ep, DAT_DTO_SUCCESS, len, is_solicited);
 }
 
 struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRIPLET *segment)
