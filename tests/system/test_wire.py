@@ -192,7 +192,7 @@ def check_end(packets, fpdus):
 # not find the FPDUs in such packets, so that there is nothing to compare.
 DISORDER = " || ".join("tcp.analysis." + name for name in (
     "retransmission", "out_of_order", "lost_segment"))
-CAPTURES = 5
+CAPTURES = 20
 
 
 def capture_in_order(path, crc):
