@@ -379,10 +379,8 @@ static void unanswered(struct iw_conn *conn, struct core_ep *ep, int error)
 
 	if (error == -ENODATA && !setup->size && iw_place_of(conn->setup)->revision == 2)
 		iw_place_again(conn, ep); /* MPA-46 */
-	else if (error == -ENODATA && !setup->size)
+	else if ((error == -ENODATA && !setup->size) || (error == -EPROTO && !is_reply(setup)))
 		iw_place_failed(conn, ep, 0); /* an alien server */
-	else if (error == -EPROTO && !is_reply(setup))
-		iw_place_failed(conn, ep, 0); /* likewise */
 	else if (error == -ENODATA || error == -EPROTO || error == -EMSGSIZE)
 		refuse_reply(conn, ep, "invalid"); /* MPA-20 */
 	else

@@ -31,7 +31,7 @@ void iw_answer_last(struct iw_conn *conn, struct core_ep *ep);
 
 /* --- counts (tx.h) --- */
 
-/* Has the peer still to be told counts, or that we drain? Always false with a foreign peer. */
+/* Are counts to be sent, or that we drain? Always false with a foreign peer. */
 bool iw_counts_are_due(const struct iw_conn *conn);
 /* For each poll of a thread, once: may they wait for more, or for an answer? */
 bool iw_counts_may_wait(struct iw_conn *conn);

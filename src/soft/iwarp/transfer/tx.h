@@ -6,19 +6,19 @@
 #include "soft/iwarp/conn.h"
 
 /*
- * Two engines of OpenDAT tell each other how many Sends and RDMA Writes of the other they have
- * carried out: of a Send the Receive's completion is queued, of a Write all bytes are placed. The
- * numbers count messages of the stream, from the begin of the connection. They go into the TO of an
+ * Each of two engines of OpenDAT sends the other the counts of its Sends and RDMA Writes that have
+ * been carried out: of a Send the Receive's completion is queued, of a Write all bytes are placed.
+ * The numbers count messages of the stream, from its begin. They go into the TO of an
  * RDMA Write of length zero with the STag IW_STAG_COUNTS, the Sends in the upper half. A Send or
  * Write completes when it is counted (DTO-116). Nobody counts these messages themselves, nor the
  * ready-to-receive message, which has the STag IW_STAG_RTR.
  *
- * The counts go in front of whatever is sent anyway. If that is nothing, the service thread sends
- * them at the end of its pass, and a thread that polls when nothing was carried out in its last
- * polls of the connection, or much is not told: until then the consumer may have answered.
+ * The counts go in front of whatever is sent anyway. If nothing is, the service thread sends them
+ * at the end of its pass. A thread that polls sends them after some polls that have carried out
+ * nothing, or when many are due: until then the consumer may answer.
  *
  * A side that disconnects gracefully while a message of the other waits for a Receive says so
- * behind the counts, by the STag IW_STAG_DRAINS. If the other one disconnects gracefully, too, both
+ * after the counts, by the STag IW_STAG_DRAINS. If the other one disconnects gracefully, too, both
  * would wait for each other: it ends the connection (EP-STATE-40).
  */
 #define IW_STAG_RTR 1u
@@ -46,7 +46,7 @@ bool iw_tx_has_more(const struct iw_conn *conn, const struct core_ep *ep, uint64
 /* A request of ours fails: its status, then the end of the connection. */
 void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 		DAT_DTO_COMPLETION_STATUS status);
-/* Tells the peer what is due. If that is not possible now, a later pass does. */
+/* Sends the peer what is due. If that is not possible now, a later pass does. */
 void iw_tx_tell(struct iw_conn *conn, struct core_ep *ep);
 /* Remembers a Read Request that was queued; there is room for it. */
 struct iw_read *iw_tx_add_read(struct iw_tx *tx, enum iw_read_kind kind, uint64_t sequence);
