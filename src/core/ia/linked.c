@@ -9,6 +9,7 @@
 
 #include "core/base/handle.h"
 #include "core/ia/ia.h"
+#include "core/ia/registry.h"
 #include "shared/opendat.h"
 
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
@@ -28,5 +29,9 @@ __attribute__((constructor)) static void link_provider(void)
 		.extension = &core_provider_extension,
 	};
 
+	core_registry_linked = (struct core_registry){
+		.add = dat_registry_add_provider,
+		.remove = dat_registry_remove_provider,
+	};
 	opendat_link_provider(&linked);
 }

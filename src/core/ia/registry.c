@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+struct core_registry core_registry_linked;
+
 /* musl has no look-up by version; a name with a version is found there by the name alone. */
 static void *find(void *library, const char *name, const char *version)
 {
@@ -28,7 +30,9 @@ void core_registry_find(const void *caller, DAT_UINT32 major, struct core_regist
 	void *library = NULL;
 	Dl_info info;
 
-	*registry_out = (struct core_registry){NULL, NULL, NULL};
+	*registry_out = core_registry_linked;
+	if (registry_out->add)
+		return;
 	/* without RTLD_LOCAL or RTLD_GLOBAL: what it was opened with does not change */
 	if (dladdr(caller, &info) && info.dli_fname)
 		library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
@@ -36,11 +40,7 @@ void core_registry_find(const void *caller, DAT_UINT32 major, struct core_regist
 		take(registry_out, library, NULL);
 		dlclose(library);
 	}
-	if (registry_out->add)
-		return;
-	if (major == DAT_VERSION_MAJOR)
-		*registry_out = (struct core_registry){dat_registry_add_provider,
-						       dat_registry_remove_provider, NULL};
-	else
-		take(registry_out, RTLD_DEFAULT, "DAT_2.0");
+	if (!registry_out->add)
+		take(registry_out, RTLD_DEFAULT,
+		     major == DAT_VERSION_MAJOR ? "DAT_1.2" : "DAT_2.0");
 }

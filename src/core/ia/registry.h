@@ -15,6 +15,13 @@ struct core_registry {
 };
 
 /*
+ * The registry that is linked into the program together with the provider. Set before any thread of
+ * the program runs. A provider library has none, and needs neither libdat.so.1 nor libdat2.so.2,
+ * because a machine may have one of them only (D2-REG-05).
+ */
+extern struct core_registry core_registry_linked;
+
+/*
  * A process may have a registry of each generation, and each exports the same two names; so the
  * registry is that of the library that the call came from (D2-REG-04). If the program itself calls,
  * it is the one that the loader finds for the generation.
