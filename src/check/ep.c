@@ -284,11 +284,30 @@ DAT_RETURN check_ep_free(DAT_EP_HANDLE ep_handle)
 
 /* ---- posting ---- */
 
-typedef __typeof__(dat_ep_post_send) post_message;
+/* Calls the provider below. */
+static DAT_RETURN post_down(DAT_EP_HANDLE ep_handle, const struct check_post *post,
+			    DAT_DTO_COOKIE cookie)
+{
+	DAT_LMR_TRIPLET *segments = (DAT_LMR_TRIPLET *)post->segments;
 
-/* Sends and Receives differ in the call that carries them out. */
-static DAT_RETURN message(struct check_call *call, post_message *down, DAT_EP_HANDLE ep_handle,
-			  struct check_post *post)
+	switch (post->kind) {
+	case CHECK_SEND:
+		return dat_ep_post_send(ep_handle, post->segment_count, segments, cookie,
+					post->flags);
+	case CHECK_RECV:
+		return dat_ep_post_recv(ep_handle, post->segment_count, segments, cookie,
+					post->flags);
+	case CHECK_READ:
+		return dat_ep_post_rdma_read(ep_handle, post->segment_count, segments, cookie,
+					     post->remote, post->flags);
+	default:
+		return dat_ep_post_rdma_write(ep_handle, post->segment_count, segments, cookie,
+					      post->remote, post->flags);
+	}
+}
+
+static DAT_RETURN post_request(struct check_call *call, DAT_EP_HANDLE ep_handle,
+			       struct check_post *post)
 {
 	struct check_object *ep = call->object;
 	DAT_DTO_COOKIE cookie = post->cookie;
@@ -297,8 +316,7 @@ static DAT_RETURN message(struct check_call *call, post_message *down, DAT_EP_HA
 	post->call = call;
 	if (ep)
 		cookie = check_request_begin(ep, post);
-	ret = down(check_inner(ep_handle), post->segment_count, (DAT_LMR_TRIPLET *)post->segments,
-		   cookie, post->flags);
+	ret = post_down(check_inner(ep_handle), post, cookie);
 	if (ep)
 		check_request_posted(ep, post, cookie, ret);
 	return check_end(call, ret);
@@ -317,7 +335,7 @@ DAT_RETURN check_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 	struct check_call call;
 
 	check_begin(&call, CHECK_CALL_ep_post_send, ep_handle, DAT_HANDLE_TYPE_EP);
-	return message(&call, dat_ep_post_send, ep_handle, &post);
+	return post_request(&call, ep_handle, &post);
 }
 
 DAT_RETURN check_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -333,27 +351,7 @@ DAT_RETURN check_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 	struct check_call call;
 
 	check_begin(&call, CHECK_CALL_ep_post_recv, ep_handle, DAT_HANDLE_TYPE_EP);
-	return message(&call, dat_ep_post_recv, ep_handle, &post);
-}
-
-typedef __typeof__(dat_ep_post_rdma_write) post_rdma;
-
-/* RDMA Reads and Writes differ in the call that carries them out. */
-static DAT_RETURN rdma(struct check_call *call, post_rdma *down, DAT_EP_HANDLE ep_handle,
-		       struct check_post *post)
-{
-	struct check_object *ep = call->object;
-	DAT_DTO_COOKIE cookie = post->cookie;
-	DAT_RETURN ret;
-
-	post->call = call;
-	if (ep)
-		cookie = check_request_begin(ep, post);
-	ret = down(check_inner(ep_handle), post->segment_count, (DAT_LMR_TRIPLET *)post->segments,
-		   cookie, post->remote, post->flags);
-	if (ep)
-		check_request_posted(ep, post, cookie, ret);
-	return check_end(call, ret);
+	return post_request(&call, ep_handle, &post);
 }
 
 DAT_RETURN check_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -371,7 +369,7 @@ DAT_RETURN check_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 	struct check_call call;
 
 	check_begin(&call, CHECK_CALL_ep_post_rdma_read, ep_handle, DAT_HANDLE_TYPE_EP);
-	return rdma(&call, dat_ep_post_rdma_read, ep_handle, &post);
+	return post_request(&call, ep_handle, &post);
 }
 
 DAT_RETURN check_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -389,5 +387,5 @@ DAT_RETURN check_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segme
 	struct check_call call;
 
 	check_begin(&call, CHECK_CALL_ep_post_rdma_write, ep_handle, DAT_HANDLE_TYPE_EP);
-	return rdma(&call, dat_ep_post_rdma_write, ep_handle, &post);
+	return post_request(&call, ep_handle, &post);
 }
