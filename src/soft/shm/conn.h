@@ -74,20 +74,15 @@ enum shm_inbound_state {
 	SHM_IN_NONE,	   /* the next entry begins something */
 	SHM_IN_NO_RECEIVE, /* a message waits for post_recv */
 	SHM_IN_MESSAGE,	   /* the Receive at the head is being filled */
-	SHM_IN_WRITE,	   /* an RDMA Write through the ring */
+	SHM_IN_KILLING,	   /* the same; a peer still copies through the key that it kills */
 	SHM_IN_READ,	   /* an RDMA Read that we answer */
 	SHM_IN_READ_FULL,  /* an RDMA Read whose answer waits for room in the response ring */
 };
 /* A request of the peer that its ring brings (transfer/rx.c). */
 struct shm_inbound {
 	enum shm_inbound_state state;
-	uint32_t key;	  /* Write, Read */
-	uint64_t address; /* Write, Read */
-	uint64_t length;
-	uint64_t offset;
+	uint64_t offset;     /* bytes of the message or Read that are done */
 	uint64_t blocked_ns; /* no Receive: since when, if there is a time limit */
-	bool is_solicited;   /* the message */
-	bool is_killing;     /* its window; a peer still copies through it */
 };
 
 /* How each side comes to the memory of the other. */

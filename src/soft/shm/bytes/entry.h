@@ -15,9 +15,9 @@
 enum shm_entry_type {
 	SHM_ENTRY_FILLER = 1,
 	/* request ring */
-	/* bytes of a message; first: length = of the whole message; the last may name a key */
+	/* bytes of a message; length: of all that is left of it; the last may name a key */
 	SHM_ENTRY_SEND,
-	SHM_ENTRY_WRITE, /* bytes for key and address; first: length = of the whole RDMA Write */
+	SHM_ENTRY_WRITE, /* bytes for key and address; length: of all that is left of the Write */
 	SHM_ENTRY_READ,	 /* asks for length bytes at key and address */
 	/* response ring */
 	SHM_ENTRY_DATA, /* bytes of the oldest unanswered RDMA Read or atomic operation */

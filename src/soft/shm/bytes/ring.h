@@ -254,13 +254,6 @@ CORE_INLINE enum shm_head shm_consumer_peek_message(const struct shm_consumer *r
 	message_out->done = (uint32_t)second;
 	return SHM_HEAD_MESSAGE;
 }
-/* The member `address` of the entry with that payload. */
-static inline uint64_t shm_entry_address(const uint8_t *payload)
-{
-	const uint64_t *words = (const void *)(payload - SHM_ENTRY_ALIGN);
-
-	return __atomic_load_n(&words[2], __ATOMIC_RELAXED);
-}
 /* Takes the entry that peek returned, which has that payload, or that message. */
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
 {

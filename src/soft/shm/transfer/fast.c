@@ -73,13 +73,7 @@ __attribute__((noinline)) static bool take_write_fast(struct shm_conn *conn, str
 						      const struct shm_entry *entry,
 						      const uint8_t *payload)
 {
-	const struct shm_inbound write = {
-		.key = entry->key,
-		.address = shm_entry_address(payload),
-		.length = entry->length,
-	};
-
-	if (shm_rx_place(conn, ep, &write, payload, entry->payload) < 0)
+	if (shm_rx_place(conn, ep, entry, payload) < 0)
 		return false;
 	conn->report.is_urgent = true;
 	return true;
@@ -87,27 +81,21 @@ __attribute__((noinline)) static bool take_write_fast(struct shm_conn *conn, str
 
 /* Answers an RDMA Read in one entry. */
 __attribute__((noinline)) static bool answer_read(struct shm_conn *conn, struct core_ep *ep,
-						  const struct shm_entry *entry,
-						  const uint8_t *payload)
+						  const struct shm_entry *entry)
 {
-	const struct shm_inbound read = {
-		.key = entry->key,
-		.address = shm_entry_address(payload),
-		.length = entry->length,
-	};
 	struct shm_entry data = {
 		.type = SHM_ENTRY_DATA,
 		.flags = SHM_FLAG_LAST,
 		.payload = (uint16_t)entry->length,
 	};
-	uint8_t *to;
+	struct shm_room room = {.bytes = data.payload};
 
 	if (entry->length - 1 >= SHM_RESPONSE_PAYLOAD)
 		return false;
-	to = shm_producer_at_once(&conn->response_out, data.payload);
-	if (!to || shm_rx_fetch(conn, ep, &read, to, data.payload) < 0)
+	room.to = shm_producer_at_once(&conn->response_out, data.payload);
+	if (!room.to || shm_rx_fetch(conn, ep, entry, 0, &room) < 0)
 		return false;
-	shm_put_entry(conn, &conn->response_out, to, &data);
+	shm_put_entry(conn, &conn->response_out, room.to, &data);
 	shm_conn_wake(conn);
 	return true;
 }
@@ -147,7 +135,7 @@ static bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 		is_taken = is_whole(&entry) && take_write_fast(conn, ep, &entry, payload);
 		break;
 	case SHM_ENTRY_READ:
-		is_taken = answer_read(conn, ep, &entry, payload);
+		is_taken = answer_read(conn, ep, &entry);
 		break;
 	default:
 		is_taken = false;

@@ -84,60 +84,43 @@ static enum rx_step wait_for_receive(struct shm_conn *conn, struct shm_pass *pas
 	return RX_WAIT;
 }
 
-/* Takes the first entry of a message: finds its Receive. RX_TAKEN: continue. */
-static enum rx_step begin_message(struct shm_conn *conn, struct core_ep *ep,
-				  const struct shm_entry *entry, struct shm_pass *pass)
-{
-	const struct core_wqe *receive;
-
-	if (!(entry->flags & SHM_FLAG_FIRST))
-		return RX_BROKEN;
-	receive = core_recv_next(ep);
-	if (!receive)
-		return wait_for_receive(conn, pass);
-	conn->in = (struct shm_inbound){
-		.state = SHM_IN_MESSAGE,
-		.length = entry->length,
-		.is_solicited = entry->flags & SHM_FLAG_SOLICITED,
-	};
-	if (entry->length > receive->len) { /* DTO-79 */
-		core_recv_done(ep, DAT_DTO_ERR_LOCAL_LENGTH, 0, false);
-		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER);
-	}
-	return RX_TAKEN;
-}
-
 static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep,
 				const struct shm_entry *entry)
 {
-	const struct shm_inbound message = conn->in;
+	const uint64_t len = conn->in.offset;
+	const bool is_solicited = entry->flags & SHM_FLAG_SOLICITED;
 
 	conn->in.state = SHM_IN_NONE;
 	conn->report.done++;
-	conn->report.is_urgent |= message.length > SHM_REQUEST_PAYLOAD;
+	conn->report.is_urgent |= len > SHM_REQUEST_PAYLOAD;
 	if (entry->flags & SHM_FLAG_INVALIDATE)
-		core_recv_done_invalidate(ep, entry->key, message.length, message.is_solicited);
+		core_recv_done_invalidate(ep, entry->key, len, is_solicited);
 	else
-		core_recv_done(ep, DAT_DTO_SUCCESS, message.length, message.is_solicited);
+		core_recv_done(ep, DAT_DTO_SUCCESS, len, is_solicited);
 	return RX_TAKEN;
 }
 
-/* The Receive itself is no longer valid: its memory was freed or unmapped. */
-static enum rx_step fail_receive(struct shm_conn *conn, struct core_ep *ep)
+/* The message cannot be placed in its Receive. */
+static enum rx_step fail_receive(struct shm_conn *conn, struct core_ep *ep,
+				 DAT_DTO_COMPLETION_STATUS status)
 {
-	core_recv_done(ep, DAT_DTO_ERR_LOCAL_PROTECTION, 0, false);
+	core_recv_done(ep, status, 0, false);
 	return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER);
 }
 
-/* Pins the part of the Receive that the next len bytes of the message fill. */
-static int pin_receive(struct shm_conn *conn, struct core_ep *ep, uint64_t len,
-		       struct soft_pins *pins)
+/* Fills the next part of the Receive: 0, or -errno: its memory was freed or unmapped. */
+static int fill_receive(struct shm_conn *conn, struct core_ep *ep, const struct core_wqe *receive,
+			const struct shm_entry *entry, const uint8_t *bytes)
 {
-	const struct core_wqe *receive = core_recv_next(ep);
+	struct soft_pins pins;
+	int rc = soft_pin_receive(ep, receive, conn->in.offset, entry->payload, &pins);
 
-	if (!receive)
-		return -EACCES;
-	return soft_pin_receive(ep, receive, conn->in.offset, len, pins);
+	if (rc < 0)
+		return rc;
+	rc = soft_scatter(&pins, bytes);
+	soft_unpin(&pins);
+	conn->in.offset += entry->payload;
+	return rc;
 }
 
 /*
@@ -148,7 +131,7 @@ static enum rx_step invalidate(struct shm_conn *conn, struct core_ep *ep, uint32
 			       struct shm_pass *pass)
 {
 	enum core_kill kill = core_bind_kill(ep, key);
-	bool is_found = kill != CORE_KILL_NONE || conn->in.is_killing;
+	bool is_found = kill != CORE_KILL_NONE || conn->in.state == SHM_IN_KILLING;
 
 	if (!is_found) { /* a region's? */
 		announce_own(conn, key);
@@ -159,77 +142,77 @@ static enum rx_step invalidate(struct shm_conn *conn, struct core_ep *ep, uint32
 		core_recv_done(ep, DAT_DTO_ERR_LOCAL_PROTECTION, 0, false);
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);
 	}
-	conn->in.is_killing = kill == CORE_KILL_WAIT;
 	if (kill != CORE_KILL_WAIT)
 		return RX_TAKEN;
+	conn->in.state = SHM_IN_KILLING;
 	shm_pass_again(pass, core_now_ns() + KILL_RETRY_NS);
 	return RX_WAIT;
+}
+
+/* Does its length, that of all that is left of its request, agree with what it brings? */
+static bool is_piece(const struct shm_entry *entry)
+{
+	const bool is_last = entry->flags & SHM_FLAG_LAST;
+
+	return entry->payload <= entry->length && (entry->payload == entry->length) == is_last &&
+	       (entry->payload || is_last);
 }
 
 static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 			      const struct shm_entry *entry, const uint8_t *bytes,
 			      struct shm_pass *pass)
 {
-	struct shm_inbound *message = &conn->in;
-	struct soft_pins pins;
+	const bool is_begun = conn->in.state >= SHM_IN_MESSAGE;
+	const bool is_first = entry->flags & SHM_FLAG_FIRST;
+	const struct core_wqe *receive;
 	enum rx_step step;
-	int rc;
 
-	if (message->state != SHM_IN_MESSAGE) {
-		step = begin_message(conn, ep, entry, pass);
-		if (step != RX_TAKEN)
-			return step;
-	} else if ((entry->flags & SHM_FLAG_FIRST) && !message->is_killing) {
+	if (is_first == is_begun && conn->in.state != SHM_IN_KILLING)
 		return RX_BROKEN;
-	}
-	if (entry->payload > message->length - message->offset ||
-	    (message->offset + entry->payload == message->length) !=
-		    !!(entry->flags & SHM_FLAG_LAST) ||
-	    (!entry->payload && message->length))
+	receive = core_recv_next(ep);
+	if (!receive)
+		return is_begun ? fail_receive(conn, ep, DAT_DTO_ERR_LOCAL_PROTECTION)
+				: wait_for_receive(conn, pass);
+	if (!is_begun)
+		conn->in = (struct shm_inbound){.state = SHM_IN_MESSAGE};
+	if (entry->length > receive->len - conn->in.offset) /* DTO-79 */
+		return fail_receive(conn, ep, DAT_DTO_ERR_LOCAL_LENGTH);
+	if (!is_piece(entry))
 		return RX_BROKEN;
 	if ((entry->flags & SHM_FLAG_LAST) && (entry->flags & SHM_FLAG_INVALIDATE)) {
 		step = invalidate(conn, ep, entry->key, pass);
 		if (step != RX_TAKEN)
 			return step;
 	}
-	if (entry->payload) {
-		rc = pin_receive(conn, ep, entry->payload, &pins);
-		if (!rc) {
-			rc = soft_scatter(&pins, bytes);
-			soft_unpin(&pins);
-		}
-		if (rc < 0)
-			return fail_receive(conn, ep);
-		message->offset += entry->payload;
-	}
+	if (entry->payload && fill_receive(conn, ep, receive, entry, bytes) < 0)
+		return fail_receive(conn, ep, DAT_DTO_ERR_LOCAL_PROTECTION);
 	return entry->flags & SHM_FLAG_LAST ? end_message(conn, ep, entry) : RX_TAKEN;
 }
 
 /* --- RDMA through the ring --- */
 
-int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *write,
-		 const uint8_t *from, uint32_t count)
+int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct shm_entry *write,
+		 const uint8_t *from)
 {
-	/* checks the whole range, so that a refused request changes no byte (DTO-94) */
+	/* checks all that is left, so that a refused request changes no byte (DTO-94) */
 	int rc = announce_own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address,
 				  write->length);
 
 	if (!rc)
-		rc = soft_copy_to_consumer((void *)(uintptr_t)(write->address + write->offset),
-					   from, count);
+		rc = soft_copy_to_consumer((void *)(uintptr_t)write->address, from, write->payload);
 	announce_own_key_end(conn);
 	return rc;
 }
 
-int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *read,
-		 uint8_t *to, uint32_t count)
+int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct shm_entry *read,
+		 uint64_t offset, const struct shm_room *room)
 {
 	int rc = announce_own_key(conn, ep, read->key, SOFT_RIGHT_REMOTE_READ, read->address,
 				  read->length);
 
 	if (!rc)
-		rc = soft_copy_from_consumer(to, (void *)(uintptr_t)(read->address + read->offset),
-					     count);
+		rc = soft_copy_from_consumer(room->to, (void *)(uintptr_t)(read->address + offset),
+					     room->bytes);
 	announce_own_key_end(conn);
 	return rc;
 }
@@ -237,26 +220,10 @@ int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct s
 static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 			       const struct shm_entry *entry, const uint8_t *bytes)
 {
-	struct shm_inbound *write = &conn->in;
-	const bool is_begun = write->state == SHM_IN_WRITE;
-
-	if (!!(entry->flags & SHM_FLAG_FIRST) == is_begun || !entry->payload)
+	if (!entry->payload || !is_piece(entry))
 		return RX_BROKEN;
-	if (!is_begun)
-		*write = (struct shm_inbound){
-			.state = SHM_IN_WRITE,
-			.key = entry->key,
-			.address = entry->address,
-			.length = entry->length,
-		};
-	if (entry->payload > write->length - write->offset || entry->key != write->key ||
-	    (write->offset + entry->payload == write->length) != !!(entry->flags & SHM_FLAG_LAST))
-		return RX_BROKEN;
-	if (shm_rx_place(conn, ep, write, bytes, entry->payload) < 0)
+	if (shm_rx_place(conn, ep, entry, bytes) < 0)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);
-	write->offset += entry->payload;
-	if (entry->flags & SHM_FLAG_LAST)
-		write->state = SHM_IN_NONE;
 	if ((entry->flags & (SHM_FLAG_LAST | SHM_FLAG_NOTICE)) == SHM_FLAG_LAST) {
 		conn->report.done++;
 		conn->report.is_urgent = true;
@@ -328,15 +295,11 @@ static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
 	if (read->state == SHM_IN_NONE) {
 		if (!entry->length)
 			return RX_BROKEN;
-		*read = (struct shm_inbound){
-			.key = entry->key,
-			.address = entry->address,
-			.length = entry->length,
-		};
+		read->offset = 0;
 	}
 	read->state = SHM_IN_READ;
-	while (read->offset < read->length) {
-		uint64_t left = read->length - read->offset;
+	while (read->offset < entry->length) {
+		uint64_t left = entry->length - read->offset;
 		struct shm_entry data = {.type = SHM_ENTRY_DATA};
 		struct shm_room room;
 		int rc;
@@ -350,7 +313,7 @@ static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
 			read->state = SHM_IN_READ_FULL;
 			return RX_WAIT;
 		}
-		if (shm_rx_fetch(conn, ep, read, room.to, room.bytes) < 0)
+		if (shm_rx_fetch(conn, ep, entry, read->offset, &room) < 0)
 			return refuse(conn, SHM_FAILED_READ, DAT_DTO_ERR_REMOTE_ACCESS);
 		if (room.bytes == left)
 			data.flags = SHM_FLAG_LAST;
@@ -364,7 +327,7 @@ static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
 
 /* --- the ring --- */
 
-/* A message or RDMA that is under way must be continued: no other entry may come between. */
+/* A message or Read that is under way must be continued: no other entry may come between. */
 static bool is_expected(const struct shm_conn *conn, uint8_t type)
 {
 	switch (conn->in.state) {
@@ -373,9 +336,8 @@ static bool is_expected(const struct shm_conn *conn, uint8_t type)
 	case SHM_IN_NO_RECEIVE: /* the same message, from its begin */
 		return type == SHM_ENTRY_SEND || type == SHM_ENTRY_IMMEDIATE;
 	case SHM_IN_MESSAGE:
+	case SHM_IN_KILLING:
 		return type == SHM_ENTRY_SEND;
-	case SHM_IN_WRITE:
-		return type == SHM_ENTRY_WRITE;
 	case SHM_IN_READ:
 		return type == SHM_ENTRY_READ;
 	case SHM_IN_READ_FULL:

@@ -14,6 +14,7 @@
 struct core_ep;
 
 struct shm_pass;
+struct shm_room;
 
 /*
  * Carries out the entries of the request ring: > 0 work was done, 0, or -EPROTO: the connection
@@ -22,13 +23,13 @@ struct shm_pass;
 int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, struct shm_pass *pass);
 
 /*
- * Places bytes of an RDMA Write through the ring, at its offset, if its key is valid for all of it:
- * 0, or -errno. EP locked.
+ * Places the bytes of an entry of an RDMA Write if its key is valid for all that is left of the
+ * Write: 0, or -errno. EP locked.
  */
-int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *write,
-		 const uint8_t *from, uint32_t count);
-/* The same for an RDMA Read: copies bytes of ours, from its offset on. */
-int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *read,
-		 uint8_t *to, uint32_t count);
+int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct shm_entry *write,
+		 const uint8_t *from);
+/* The same for an RDMA Read: fills the room with bytes of ours, from that offset on. */
+int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct shm_entry *read,
+		 uint64_t offset, const struct shm_room *room);
 
 #endif
