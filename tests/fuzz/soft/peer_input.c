@@ -132,7 +132,7 @@ static void good_entry(struct lab *lab, struct peer_input *in)
 		entry.done = flags >> 4;
 
 	ring = is_data ? &lab->peer_answers : &lab->peer_out;
-	entry.payload = peer_word(in) % (ring->payload_max + 1u);
+	entry.payload = peer_word(in) % (shm_payload_max(ring->mask) + 1u);
 	if (peer_byte(in) & 3)
 		entry.payload %= 200;
 	/* seldom, so that most entries are plain */

@@ -418,7 +418,7 @@ static uint32_t peer_puts_long(struct lab *lab, struct shm_entry entry, uint32_t
 	fill(bytes, LONG, seed);
 	entry.flags = SHM_FLAG_FIRST;
 	for (uint32_t offset = 0; offset < LONG; entry.flags = 0) {
-		uint32_t left = LONG - offset, most = lab->peer_out.payload_max;
+		uint32_t left = LONG - offset, most = shm_payload_max(lab->peer_out.mask);
 
 		entry.payload = (uint16_t)(left < most ? left : most);
 		entry.length = left;

@@ -222,23 +222,6 @@ static void peek_message__anything_else__left_to_peek(void **state)
 	}
 }
 
-/* A length that no honest producer stores: larger than any, and over the end of the ring. */
-static void peek_message__length_of_a_liar__left_to_peek(void **state)
-{
-	struct rig *rig = *state;
-	struct shm_entry entry = whole;
-	struct shm_message message;
-
-	entry.payload = PAYLOAD + 1;
-	entry.length = PAYLOAD + 1;
-	while (!shm_producer_at_once(&rig->out, entry.payload)) {
-		assert_int_equal(put_at_once(rig, 1, 0), 1);
-		take(rig, 1, 0);
-	}
-	assert_int_equal(put_and_peek(rig, &entry, &message), SHM_HEAD_OTHER);
-	assert_int_equal(peek(rig), -EPROTO);
-}
-
 static void peek_message__over_the_end_of_the_ring__left_to_peek(void **state)
 {
 	struct rig *rig = *state;
@@ -271,7 +254,6 @@ int main(void)
 		TEST(put__old_bytes_behind_that_look_like_an_entry__not_seen),
 		TEST(peek_message__whole_message__found_and_taken),
 		TEST(peek_message__anything_else__left_to_peek),
-		TEST(peek_message__length_of_a_liar__left_to_peek),
 		TEST(peek_message__over_the_end_of_the_ring__left_to_peek),
 	};
 

@@ -29,8 +29,8 @@ uint64_t shm_tsan_orders[SHM_TSAN_ORDERS];
 static_assert(FITS(SHM_REQUEST_RING, SHM_REQUEST_PAYLOAD), "request entries fit");
 static_assert(FITS(SHM_RESPONSE_RING, SHM_RESPONSE_PAYLOAD), "response entries fit");
 static_assert(FITS(SHM_LARGE_RING, SHM_LARGE_PAYLOAD), "both fit in the large ring");
-static_assert(SHM_REQUEST_RING / 4 == SHM_REQUEST_PAYLOAD, "small_payload");
-static_assert(SHM_RESPONSE_RING / 4 == SHM_RESPONSE_PAYLOAD, "small_payload");
+static_assert(SHM_REQUEST_RING / 4 == SHM_REQUEST_PAYLOAD, "shm_payload_max");
+static_assert(SHM_RESPONSE_RING / 4 == SHM_RESPONSE_PAYLOAD, "shm_payload_max");
 
 /* A multiple of the alignment, whatever the side that made the segment has put there. */
 static uint32_t first_index(const _Atomic uint32_t *consumed_word)
@@ -65,18 +65,11 @@ static void set_limit(struct shm_producer *ring)
 	ring->limit = ring->produced + (free < to_end ? free : to_end);
 }
 
-/* Of one entry, in a ring that is not the large one. */
-static uint16_t small_payload(uint32_t size)
-{
-	return (uint16_t)(size / 4);
-}
-
 void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 		       const _Atomic uint32_t *consumed_word)
 {
 	ring->bytes = bytes;
 	ring->mask = size - 1;
-	ring->payload_max = small_payload(size);
 	ring->full = 0;
 	ring->consumed_word = consumed_word;
 	ring->produced = first_index(consumed_word);
@@ -127,7 +120,6 @@ static bool grow_if_due(struct shm_producer *ring)
 	shm_producer_commit(ring, &entry);
 	ring->bytes = large;
 	ring->mask = SHM_LARGE_RING - 1;
-	ring->payload_max = SHM_LARGE_PAYLOAD;
 	set_limit(ring);
 	return true;
 }
@@ -166,7 +158,6 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 {
 	ring->bytes = bytes;
 	ring->mask = size - 1;
-	ring->payload_max = small_payload(size);
 	ring->consumed_word = consumed_word;
 	ring->released = first_index(consumed_word);
 	atomic_init(&ring->consumed, ring->released);
@@ -178,7 +169,6 @@ static void use_large(struct shm_consumer *ring)
 {
 	__atomic_store_n(&ring->bytes, ring->bytes + ring->mask + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&ring->mask, SHM_LARGE_RING - 1, __ATOMIC_RELEASE);
-	ring->payload_max = SHM_LARGE_PAYLOAD;
 }
 
 int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,

@@ -53,7 +53,6 @@ struct shm_producer {
 	uint32_t produced;	   /* entries up to here are written, and the consumer sees them */
 	_Atomic uint32_t consumed; /* last valid value of the consumer's word; a hint for others */
 	uint32_t limit;		   /* there is room up to here, without a filler */
-	uint16_t payload_max;	   /* of one entry */
 	uint16_t full;		   /* times that there was no room; stops at SHM_GROW_AFTER */
 	const _Atomic uint32_t *consumed_word;
 };
@@ -64,9 +63,14 @@ struct shm_consumer {
 	uint32_t mask;		   /* the size - 1 */
 	_Atomic uint32_t consumed; /* written by the owner, relaxed; a hint for others */
 	uint32_t released;
-	uint16_t payload_max;
 	_Atomic uint32_t *consumed_word;
 };
+
+/* Longest payload of one entry in a ring of that mask. */
+static inline uint32_t shm_payload_max(uint32_t mask)
+{
+	return mask == SHM_LARGE_RING - 1 ? SHM_LARGE_PAYLOAD : (mask + 1) / 4;
+}
 
 /* Both start at the index in the consumer's word. The large ring is behind the first one. */
 void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
@@ -101,16 +105,17 @@ static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
 {
 	uint32_t to_end = ring->mask + 1 - (shm_consumer_index(ring) & ring->mask);
 	uint32_t size = shm_entry_size(entry->payload);
+	uint32_t payload_max = shm_payload_max(ring->mask);
 
 	/*
 	 * no filler is longer than that: so no filler follows another in the same ring, and GROW
 	 * comes once, so the search for an entry ends
 	 */
 	if (entry->type == SHM_ENTRY_FILLER)
-		return size == to_end && size <= SHM_ENTRY_MAX(ring->payload_max);
+		return size == to_end && size <= SHM_ENTRY_MAX(payload_max);
 	if (entry->type == SHM_ENTRY_GROW)
 		return ring->mask != SHM_LARGE_RING - 1 && !entry->payload;
-	return entry->payload <= ring->payload_max && size <= to_end;
+	return entry->payload <= payload_max && size <= to_end;
 }
 
 /* shm_producer_reserve where there is room that needs nothing else. NULL: call that. */
@@ -244,7 +249,7 @@ CORE_INLINE enum shm_head shm_consumer_peek_message(const struct shm_consumer *r
 	if ((uint32_t)first != SHM_STAMP(index))
 		return SHM_HEAD_EMPTY;
 	SHM_TSAN_ACQUIRE((uint32_t)first);
-	if ((first >> 32 & SHM_WHOLE_MASK) != SHM_WHOLE_MESSAGE || len - 1 >= ring->payload_max ||
+	if ((first >> 32 & SHM_WHOLE_MASK) != SHM_WHOLE_MESSAGE || !len ||
 	    len > ring->mask + 1 - SHM_ENTRY_ALIGN - offset ||
 	    __atomic_load_n(&words[3], __ATOMIC_RELAXED) != len)
 		return SHM_HEAD_OTHER;

@@ -95,7 +95,9 @@ struct shm_room {
 /* Reserves room for the next of `left` bytes: 1, 0 when there is none now, or -EPROTO. */
 static inline int shm_room_reserve(struct shm_producer *ring, uint64_t left, struct shm_room *room)
 {
-	room->bytes = left < ring->payload_max ? (uint32_t)left : ring->payload_max;
+	uint32_t most = shm_payload_max(ring->mask);
+
+	room->bytes = left < most ? (uint32_t)left : most;
 	return shm_producer_reserve(ring, room->bytes, &room->to);
 }
 /* Completes its entry. Of a large request, the peer takes one part while we fill the next one. */
