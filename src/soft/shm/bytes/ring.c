@@ -159,8 +159,7 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 	ring->bytes = bytes;
 	ring->mask = size - 1;
 	ring->consumed_word = consumed_word;
-	ring->released = first_index(consumed_word);
-	atomic_init(&ring->consumed, ring->released);
+	atomic_init(&ring->consumed, first_index(consumed_word));
 }
 
 /* The next entry is there. A thread that reads the ring without a lock may see the new place with
@@ -199,9 +198,8 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 
 void shm_consumer_give_back(struct shm_consumer *ring)
 {
-	ring->released = shm_consumer_index(ring);
 	/* release: pairs with the acquire in shm_producer_refresh */
-	atomic_store_explicit(ring->consumed_word, ring->released, memory_order_release);
+	atomic_store_explicit(ring->consumed_word, shm_consumer_index(ring), memory_order_release);
 }
 
 bool shm_consumer_release(struct shm_consumer *ring)

@@ -62,7 +62,6 @@ struct shm_consumer {
 	const uint8_t *bytes;
 	uint32_t mask;		   /* the size - 1 */
 	_Atomic uint32_t consumed; /* written by the owner, relaxed; a hint for others */
-	uint32_t released;
 	_Atomic uint32_t *consumed_word;
 };
 
@@ -277,7 +276,13 @@ static inline void shm_consumer_fetch_ahead(const struct shm_consumer *ring)
 /* Is there enough space to give back? */
 static inline bool shm_consumer_is_due(const struct shm_consumer *ring)
 {
-	return shm_consumer_index(ring) - ring->released >= SHM_RELEASE_AT(ring->mask + 1);
+	/*
+	 * relaxed: our own word, unless the peer has changed it, which then gets its space too
+	 * early or too late
+	 */
+	uint32_t released = atomic_load_explicit(ring->consumed_word, memory_order_relaxed);
+
+	return shm_consumer_index(ring) - released >= SHM_RELEASE_AT(ring->mask + 1);
 }
 /* Gives the space of all taken entries back. */
 void shm_consumer_give_back(struct shm_consumer *ring);
