@@ -160,7 +160,7 @@ bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 
 	/* relaxed throughout: see shm_conn_has_work */
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
-	return (watch & SHM_WATCH_UNREPORTED) ||
+	return (watch & (SHM_WATCH_UNREPORTED | SHM_WATCH_MORE)) ||
 	       ((watch & SHM_WATCH_RESPONSES) && shm_consumer_has_entry(&conn->response_in)) ||
 	       ((watch & SHM_WATCH_REQUEST_SPACE) &&
 		WORD(theirs->request_consumed) != WORD(conn->request_out.consumed)) ||

@@ -45,9 +45,10 @@ enum shm_state {
 enum shm_watch {
 	SHM_WATCH_BLOCKED = 1,		  /* the message at the head waits for a Receive: skip it */
 	SHM_WATCH_RESPONSES = 1 << 1,	  /* RDMA Reads are answered through the ring */
-	SHM_WATCH_REQUEST_SPACE = 1 << 2, /* the ring was full */
+	SHM_WATCH_REQUEST_SPACE = 1 << 2, /* a request waits for space in the ring */
 	SHM_WATCH_RESPONSE_SPACE = 1 << 3,
 	SHM_WATCH_UNREPORTED = 1 << 4, /* not all that is done is reported */
+	SHM_WATCH_MORE = 1 << 5,       /* a pass has used up its budget, or a poll has left work */
 };
 
 enum shm_map_state {
@@ -182,7 +183,6 @@ struct shm_tx {
 	uint32_t read_limit;  /* so many may be */
 	uint64_t ack_from;    /* no request before it waits for `done` */
 	uint64_t data_from;   /* no request before it waits for data */
-	bool is_space_wanted; /* a request waits for space in the ring */
 };
 
 /* What is reported to the peer as carried out (transfer/publish.h). */
@@ -219,9 +219,7 @@ struct shm_conn {
 	_Atomic uint32_t acked; /* our messages and ring writes that the peer has carried out */
 	_Atomic uint32_t seen_waits; /* enum shm_waits of the peer, as a pass has last read it */
 	_Atomic uint16_t idle_polls; /* checks in vain; a hint, and some may be lost */
-	/* a pass ended because its budget was used up, or a poll has left work */
-	_Atomic bool has_more;
-	uint8_t fast_polls; /* that had work, since the last check (transfer/fast.c) */
+	uint8_t fast_polls;	     /* that had work, since the last check (transfer/fast.c) */
 
 	/* --- the second line --- */
 	alignas(SHM_LINE) struct core_ref ep_ref; /* the cell is stored last, by a release */

@@ -56,6 +56,12 @@ static inline uint16_t shm_conn_count_idle(struct shm_conn *conn)
 	return checks;
 }
 
+/* Is one of those bits of `watch` set? Without the lock, a hint. */
+static inline bool shm_conn_watches(const struct shm_conn *conn, uint32_t bits)
+{
+	return atomic_load_explicit(&conn->watch, memory_order_relaxed) & bits;
+}
+
 /* Changes one bit of `watch`; EP locked. */
 static inline void shm_conn_watch_bit(struct shm_conn *conn, enum shm_watch bit, bool is_set)
 {
@@ -188,15 +194,14 @@ static inline void shm_conn_lower_deadline(struct shm_conn *conn, uint64_t deadl
 
 /* Is there work other than messages and acknowledgements? */
 bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch);
-/* Has the peer reported a failure, begun or ceased to wait, or has a pass left work? A hint. */
+/* Has the peer reported a failure, or begun or ceased to wait? A hint. */
 static inline bool shm_conn_has_news(const struct shm_conn *conn)
 {
 	const struct shm_side *theirs = conn->theirs;
 
 	/* relaxed: a pass, which has the lock, reads again */
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
-	return WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
-	       WORD(conn->has_more);
+	return WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0;
 #undef WORD
 }
 

@@ -66,7 +66,7 @@ void shm_drive_post(struct shm_conn *conn, struct core_ep *ep, struct shm_pass *
 		return;
 	}
 	if (pass->has_more)
-		atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
+		shm_conn_watch_bit(conn, SHM_WATCH_MORE, true);
 	shm_conn_flush(conn, true);
 	shm_conn_update_reasons(conn, ep);
 	continue_later(conn, pass);

@@ -245,8 +245,8 @@ void shm_direct_hurry(struct shm_conn *conn, bool is_last)
 
 	conn->wake.progress = progress;
 	conn->wake.is_hurried &= has_none;
-	if (!(has_rdma_in_ring(conn) || conn->tx.is_space_wanted) || !(has_none || is_last) ||
-	    conn->wake.is_hurried || is_peer_armed(conn))
+	if (!(has_rdma_in_ring(conn) || shm_conn_watches(conn, SHM_WATCH_REQUEST_SPACE)) ||
+	    !(has_none || is_last) || conn->wake.is_hurried || is_peer_armed(conn))
 		return;
 	/* the last call comes after shm_direct_await: such a peer has had its time */
 	if (is_peer_polling(conn) && !(is_last && has_rdma_in_ring(conn)))

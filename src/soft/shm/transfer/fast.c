@@ -203,7 +203,7 @@ CORE_INLINE bool is_check_due(const struct shm_conn *conn)
  */
 static bool is_pass_due(const struct shm_conn *conn, const struct core_ep *ep)
 {
-	return shm_conn_has_news(conn) ||
+	return shm_conn_has_news(conn) || shm_conn_watches(conn, SHM_WATCH_MORE) ||
 	       (has_data(conn) && shm_consumer_has_entry(&conn->request_in)) ||
 	       atomic_load_explicit(&ep->ia->refuses_polls, memory_order_relaxed);
 }
@@ -268,7 +268,7 @@ __attribute__((noinline)) static enum shm_poll poll_rest(struct shm_conn *conn, 
 decline:
 	/* no pass follows if the caller has its event: then the next check brings one */
 	if (dequeue->is_filled) {
-		atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
+		shm_conn_watch_bit(conn, SHM_WATCH_MORE, true);
 		conn->fast_polls++;
 	} else {
 		conn->fast_polls = 0;

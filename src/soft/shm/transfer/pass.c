@@ -27,11 +27,12 @@
 static void update_watch(struct shm_conn *conn)
 {
 	const enum shm_inbound_state in = conn->in.state;
+	const uint32_t kept = SHM_WATCH_REQUEST_SPACE | SHM_WATCH_MORE; /* as they were set */
 	uint32_t watch =
+		(atomic_load_explicit(&conn->watch, memory_order_relaxed) & kept) |
 		(in == SHM_IN_NO_RECEIVE || in == SHM_IN_READ_FULL ? SHM_WATCH_BLOCKED : 0) |
 		(conn->tx.reads ? SHM_WATCH_RESPONSES : 0) |
 		(conn->report.reported != conn->report.done ? SHM_WATCH_UNREPORTED : 0) |
-		(conn->tx.is_space_wanted ? SHM_WATCH_REQUEST_SPACE : 0) |
 		(in == SHM_IN_READ_FULL ? SHM_WATCH_RESPONSE_SPACE : 0);
 
 	atomic_store_explicit(&conn->watch, watch, memory_order_relaxed);
@@ -168,7 +169,7 @@ struct shm_pass shm_pass_run(struct shm_conn *conn, struct core_ep *ep, bool is_
 	struct shm_pass pass = SHM_PASS_NEW;
 
 	run_parts(conn, ep, &pass, is_final);
-	atomic_store_explicit(&conn->has_more, pass.has_more, memory_order_relaxed);
+	shm_conn_watch_bit(conn, SHM_WATCH_MORE, pass.has_more);
 	if (pass.end || shm_conn_state(conn) != SHM_ESTABLISHED) {
 		pass.handled++;
 		return pass;

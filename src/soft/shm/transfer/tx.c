@@ -213,7 +213,7 @@ static enum tx_step reserve(struct shm_conn *conn, uint32_t payload, uint8_t **p
 {
 	int rc = shm_producer_reserve(&conn->request_out, payload, payload_out);
 
-	conn->tx.is_space_wanted = rc == 0;
+	shm_conn_watch_bit(conn, SHM_WATCH_REQUEST_SPACE, rc == 0);
 	if (rc < 0)
 		return TX_BROKEN;
 	return rc ? TX_STARTED : TX_WAIT;
@@ -272,7 +272,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 		if (!pass->budget)
 			return TX_MORE;
 		rc = shm_room_reserve(&conn->request_out, left, &room);
-		conn->tx.is_space_wanted = rc == 0;
+		shm_conn_watch_bit(conn, SHM_WATCH_REQUEST_SPACE, rc == 0);
 		if (rc <= 0)
 			return rc < 0 ? TX_BROKEN : TX_WAIT;
 		if (room.bytes && !fill(ep, req, &room, &entry))
@@ -492,7 +492,7 @@ int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, struct shm_pass *pass)
 	int handled = 0;
 
 	/* set again below: a request that waits for another reason needs no poll for space */
-	conn->tx.is_space_wanted = false;
+	shm_conn_watch_bit(conn, SHM_WATCH_REQUEST_SPACE, false);
 	while (conn->end.ending != SHM_ENDING_FAILED && conn->tx.next < ep->req.tail) {
 		struct core_req *req = core_req_at(&ep->req, conn->tx.next);
 		uint64_t before = pass->budget;
