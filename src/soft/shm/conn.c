@@ -30,13 +30,18 @@ int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 
 	if (!conn)
 		return -ENOMEM;
+	conn->setup = core_slab_alloc(sizeof(*conn->setup));
+	if (!conn->setup) {
+		core_slab_free(conn, sizeof(*conn));
+		return -ENOMEM;
+	}
 	conn->engine = engine;
 	shm_engine_get(engine);
 	conn->fd = fd;
-	conn->setup.segment_fd = -1;
 	conn->self = (uint8_t)self;
-	conn->setup.give_up_ns = UINT64_MAX;
-	conn->setup.retry_ns = UINT64_MAX;
+	conn->setup->segment_fd = -1;
+	conn->setup->give_up_ns = UINT64_MAX;
+	conn->setup->retry_ns = UINT64_MAX;
 	conn->wake.can_skip_fence = core_fence_is_supported(CORE_FENCE_HOST);
 	soft_attention_add(&engine->attention, &conn->attended);
 	*conn_out = conn;
@@ -79,6 +84,19 @@ static void drop_maps(struct shm_conn *conn)
 	conn->remote.maps = NULL;
 }
 
+void shm_conn_end_setup(struct shm_conn *conn)
+{
+	struct shm_setup *setup = conn->setup;
+
+	if (!setup)
+		return;
+	soft_fd_close(setup->segment_fd);
+	if (setup->listener)
+		shm_listener_put(setup->listener);
+	core_slab_free(setup, sizeof(*setup));
+	conn->setup = NULL;
+}
+
 static void conn_destroy(struct shm_conn *conn)
 {
 	struct shm_engine *engine = conn->engine;
@@ -91,15 +109,11 @@ static void conn_destroy(struct shm_conn *conn)
 	shm_conn_epoll_remove(conn);
 	drop_maps(conn);
 	shm_socket_close(conn->fd);
-	soft_fd_close(conn->setup.segment_fd);
+	shm_conn_end_setup(conn);
 	if (conn->remote.view)
 		soft_view_put(conn->remote.view);
 	if (shm_conn_has_segment(conn))
 		munmap(conn->segment, sizeof(struct shm_segment));
-	if (conn->setup.listener)
-		shm_listener_put(conn->setup.listener);
-	core_slab_free(conn->setup.answer, sizeof(*conn->setup.answer));
-	core_slab_free(conn->setup.call, sizeof(*conn->setup.call));
 	core_slab_free(conn, sizeof(*conn));
 	shm_engine_put(engine);
 	core_cancel_restore(state);

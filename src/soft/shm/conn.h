@@ -95,10 +95,8 @@ enum shm_reach {
 
 /* The peer's process and its memory, as far as this side knows them. */
 struct shm_remote {
-	struct soft_view *view;	       /* the peer's keys */
-	uint32_t pz;		       /* zone of the peer's endpoint */
-	uint8_t token[SHM_TOKEN_SIZE]; /* of the peer's engine, as the peer claims */
-	uint64_t token_address;
+	struct soft_view *view;	  /* the peer's keys */
+	uint32_t pz;		  /* zone of the peer's endpoint */
 	struct ucred sender;	  /* of REQUEST or ACCEPT, by the kernel; pid 0: unknown here */
 	pid_t thread;		  /* of the peer: the kernel finds the peer's memory by it */
 	_Atomic uint8_t reach;	  /* enum shm_reach */
@@ -112,26 +110,23 @@ typedef int shm_otherwise(struct core_ep *ep, const union core_sockaddr *address
 			  DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us,
 			  const struct transport_conn_param *param);
 
-/* An attempt of the active side. */
-struct shm_call {
-	char name[SHM_DIR_NAME_MAX]; /* of the service point */
-	union core_sockaddr address;
-	shm_otherwise *otherwise; /* if no process of our user answers; NULL: the attempt fails */
-	union shm_wire request;
-};
-
-/* What the set-up of a connection needs. */
+/* What the set-up of a connection needs; freed when it is established. */
 struct shm_setup {
 	struct shm_listener *listener; /* passive: where it arrived, with a reference */
-	union shm_wire *answer;	       /* ACCEPTED: until it is sent */
-	struct shm_call *call;	       /* active, until established: whom it calls */
-	uint64_t give_up_ns;	       /* set-up fails at this time */
-	uint64_t retry_ns;	       /* CALLING, ACCEPTED: when to try again */
-	DAT_EVENT_NUMBER failure;      /* the service thread reports it; 0: none */
-	uint32_t peer_read_in;	       /* concurrent RDMA Reads that the peer serves, */
-	uint32_t peer_read_out;	       /* and that it wants to issue */
-	uint32_t peer_takes;	       /* enum transport_takes */
-	int segment_fd;		       /* ACCEPTED: to be sent with the answer; else -1 */
+	char name[SHM_DIR_NAME_MAX];   /* active: of the service point, */
+	union core_sockaddr address;   /* and the rest of whom it calls */
+	shm_otherwise *otherwise; /* if no process of our user answers; NULL: the attempt fails */
+	union shm_wire wire;	  /* active: REQUEST. Passive: ACCEPT, */
+	bool is_answering;	  /* which has still to be sent, with: */
+	int segment_fd;		  /* else -1 */
+	uint64_t give_up_ns;	  /* set-up fails at this time */
+	uint64_t retry_ns;	  /* CALLING, ACCEPTED: when to try again */
+	DAT_EVENT_NUMBER failure; /* the service thread reports it; 0: none */
+	uint32_t peer_read_in;	  /* concurrent RDMA Reads that the peer serves, */
+	uint32_t peer_read_out;	  /* and that it wants to issue */
+	uint32_t peer_takes;	  /* enum transport_takes */
+	uint8_t token[SHM_TOKEN_SIZE]; /* of the peer's engine, as the peer claims */
+	uint64_t token_address;
 };
 
 /* Why an established connection is about to end by itself. */
@@ -253,7 +248,7 @@ struct shm_conn {
 	struct shm_segment *_Atomic segment;
 	struct shm_remote remote;
 
-	struct shm_setup setup;
+	struct shm_setup *setup; /* NULL: it was established */
 	struct shm_end end;
 	struct shm_stall stall;
 	/*
@@ -264,6 +259,6 @@ struct shm_conn {
 static_assert(offsetof(struct shm_conn, ep_ref) == SHM_LINE, "one poll, one line");
 static_assert(offsetof(struct shm_conn, mine) == 2 * SHM_LINE, "a post");
 static_assert(offsetof(struct shm_conn, report) == 3 * SHM_LINE, "and the rest of it");
-static_assert(sizeof(struct shm_conn) <= 33 * SHM_LINE, "the budget of a connection");
+static_assert(sizeof(struct shm_conn) <= 13 * SHM_LINE, "the budget of a connection");
 
 #endif

@@ -113,6 +113,8 @@ static inline uint32_t shm_conn_announced(const struct shm_conn *conn)
 /* A connection with one reference around a socket, which it owns on success. */
 int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 		    struct shm_conn **conn_out);
+/* It is established: frees what the set-up has needed. More calls do nothing. */
+void shm_conn_end_setup(struct shm_conn *conn);
 void shm_conn_get(struct shm_conn *conn);
 static inline struct shm_conn *shm_conn_of_attended(struct soft_attended *attended)
 {

@@ -229,14 +229,14 @@ static void take_caller(struct shm_listener *listener, int fd)
 	}
 	shm_conn_set_state(conn, SHM_ARRIVING);
 	shm_listener_get(listener);
-	conn->setup.listener = listener;
+	conn->setup->listener = listener;
 	if (shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id) < 0 ||
 	    shm_conn_epoll_add(conn) < 0) {
 		shm_setup_drop_silent(conn);
 		return;
 	}
-	conn->setup.give_up_ns = core_now_ns() + engine->settings.setup_timeout_ms * 1000000u;
-	shm_conn_set_deadline(conn, conn->setup.give_up_ns);
+	conn->setup->give_up_ns = core_now_ns() + engine->settings.setup_timeout_ms * 1000000u;
+	shm_conn_set_deadline(conn, conn->setup->give_up_ns);
 }
 
 /* A caller; -errno. */

@@ -131,8 +131,8 @@ static int keys_fd_of(const struct shm_conn *conn)
 /* Stores what the peer says about its process. */
 static void learn_process(struct shm_conn *conn, const struct shm_wire_side *side)
 {
-	memcpy(conn->remote.token, side->token, sizeof(conn->remote.token));
-	conn->remote.token_address = side->token_address;
+	memcpy(conn->setup->token, side->token, sizeof(conn->setup->token));
+	conn->setup->token_address = side->token_address;
 }
 
 /*
@@ -142,12 +142,13 @@ static void learn_process(struct shm_conn *conn, const struct shm_wire_side *sid
  */
 static void probe_process(struct shm_conn *conn)
 {
+	const struct shm_setup *setup = conn->setup;
 	struct shm_remote *remote = &conn->remote;
 	pid_t thread = soft_view_thread(remote->view);
 
 	/* the peer says which thread that is, and the kernel whether it is one of the peer */
 	if (!thread || syscall(SYS_tgkill, remote->sender.pid, thread, 0) ||
-	    !soft_copy_probe(thread, remote->token_address, remote->token))
+	    !soft_copy_probe(thread, setup->token_address, setup->token))
 		return;
 	remote->thread = thread;
 	shm_conn_set_reach(conn, SHM_REACH_KERNEL);
@@ -168,9 +169,9 @@ int shm_setup_take_keys(struct shm_conn *conn, int keys_fd)
 void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side)
 {
 	conn->remote.pz = side->pz;
-	conn->setup.peer_read_in = side->read_in;
-	conn->setup.peer_read_out = side->read_out;
-	conn->setup.peer_takes = side->takes;
+	conn->setup->peer_read_in = side->read_in;
+	conn->setup->peer_read_out = side->read_out;
+	conn->setup->peer_takes = side->takes;
 }
 
 static void make_maps(struct shm_conn *conn)
@@ -189,8 +190,8 @@ static void establish(struct shm_conn *conn, struct core_ep *ep,
 {
 	make_maps(conn);
 	shm_conn_set_deadline(conn, 0);
-	if (conn->tx.read_limit > conn->setup.peer_read_in)
-		conn->tx.read_limit = conn->setup.peer_read_in;
+	if (conn->tx.read_limit > conn->setup->peer_read_in)
+		conn->tx.read_limit = conn->setup->peer_read_in;
 	conn->tx.next = ep->req.tail;
 	conn->tx.ack_from = ep->req.tail;
 	conn->tx.data_from = ep->req.tail;
@@ -201,6 +202,7 @@ static void establish(struct shm_conn *conn, struct core_ep *ep,
 		 conn->remote.maps ? "may be mapped" : "is not mapped",
 		 shm_conn_reach(conn) == SHM_REACH_KERNEL ? "copied by the kernel"
 							  : "not copied by the kernel");
+	shm_conn_end_setup(conn);
 	core_ep_established(ep, peer);
 	/* else a watermark has broken it: the service thread reports the end */
 	if (shm_conn_state(conn) == SHM_ESTABLISHED)
@@ -210,7 +212,7 @@ static void establish(struct shm_conn *conn, struct core_ep *ep,
 /* Has the service thread report that the set-up failed. */
 static void fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number)
 {
-	conn->setup.failure = number;
+	conn->setup->failure = number;
 	shm_conn_serve_later(conn);
 }
 
@@ -244,7 +246,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static int connect_socket(struct shm_conn *conn)
 {
-	return shm_dir_connect(&conn->engine->dir, conn->fd, conn->setup.call->name);
+	return shm_dir_connect(&conn->engine->dir, conn->fd, conn->setup->name);
 }
 
 /* The listener's backlog is full, or the kernel is short of something; the attempt goes on. */
@@ -261,22 +263,22 @@ static bool is_unanswered(int rc)
 
 static void try_again_later(struct shm_conn *conn)
 {
-	conn->setup.retry_ns = core_now_ns() + SHM_RETRY_NS;
-	shm_conn_set_deadline(conn, earlier(conn->setup.retry_ns, conn->setup.give_up_ns));
+	conn->setup->retry_ns = core_now_ns() + SHM_RETRY_NS;
+	shm_conn_set_deadline(conn, earlier(conn->setup->retry_ns, conn->setup->give_up_ns));
 }
 
 /* Says why another path is not tried. */
 static void tell_exclusion(const struct shm_conn *conn)
 {
-	const struct shm_call *call = conn->setup.call;
-	const DAT_CONN_QUAL qual = call->request.request.qual;
+	const struct shm_setup *setup = conn->setup;
+	const DAT_CONN_QUAL qual = setup->wire.request.qual;
 	const char *setting = conn->engine->ia->settings.peers == CORE_PEERS_USER ? "peers=user"
 										  : "transport=shm";
 
 	if (!core_log_has(CORE_LOG_CONN | CORE_LOG_ERROR))
 		return;
-	if (soft_claim_exists(SOFT_CLAIM_TCP, &call->address, qual) ||
-	    soft_claim_exists(SOFT_CLAIM_USER, &call->address, qual))
+	if (soft_claim_exists(SOFT_CLAIM_TCP, &setup->address, qual) ||
+	    soft_claim_exists(SOFT_CLAIM_USER, &setup->address, qual))
 		core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
 			 "%s: excluded by %s: the process that listens there is of another user, "
 			 "or has another transport or socket_dir",
@@ -291,12 +293,12 @@ static void tell_exclusion(const struct shm_conn *conn)
 static void send_request(struct shm_conn *conn, int rc)
 {
 	if (rc == 0 || rc == -EISCONN) /* an earlier attempt connected, but could not send */
-		rc = shm_conn_send(conn, &conn->setup.call->request, NULL, 0);
+		rc = shm_conn_send(conn, &conn->setup->wire, NULL, 0);
 	if (is_delay(rc)) {
 		try_again_later(conn);
 		return;
 	}
-	if (is_unanswered(rc) && !conn->setup.call->otherwise)
+	if (is_unanswered(rc) && !conn->setup->otherwise)
 		tell_exclusion(conn);
 	if (rc < 0 || shm_conn_epoll_add(conn) < 0) {
 		fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
@@ -304,24 +306,24 @@ static void send_request(struct shm_conn *conn, int rc)
 	}
 	shm_conn_set_state(conn, SHM_REQUESTED);
 	shm_conn_set_deadline(conn,
-			      conn->setup.give_up_ns == UINT64_MAX ? 0 : conn->setup.give_up_ns);
+			      conn->setup->give_up_ns == UINT64_MAX ? 0 : conn->setup->give_up_ns);
 }
 
 static DAT_TIMEOUT time_left(const struct shm_conn *conn)
 {
 	uint64_t now = core_now_ns();
 
-	if (conn->setup.give_up_ns == UINT64_MAX)
+	if (conn->setup->give_up_ns == UINT64_MAX)
 		return DAT_TIMEOUT_INFINITE;
-	return conn->setup.give_up_ns > now ? (DAT_TIMEOUT)((conn->setup.give_up_ns - now) / 1000)
-					    : 0;
+	return conn->setup->give_up_ns > now ? (DAT_TIMEOUT)((conn->setup->give_up_ns - now) / 1000)
+					     : 0;
 }
 
 /* CALLING, REQUESTED: the service point is not of our user. EP locked, service thread. */
 static void go_elsewhere(struct shm_conn *conn, struct core_ep *ep)
 {
-	const struct shm_call *call = conn->setup.call;
-	const struct shm_wire_request *request = &call->request.request;
+	const struct shm_setup *setup = conn->setup;
+	const struct shm_wire_request *request = &setup->wire.request;
 	const struct transport_conn_param param = {
 		.read_in = request->side.read_in,
 		.read_out = request->side.read_out,
@@ -330,7 +332,7 @@ static void go_elsewhere(struct shm_conn *conn, struct core_ep *ep)
 		.private_data_size = request->private_size,
 	};
 
-	if (!call->otherwise) {
+	if (!setup->otherwise) {
 		tell_exclusion(conn);
 		shm_conn_fail_setup(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
@@ -338,7 +340,7 @@ static void go_elsewhere(struct shm_conn *conn, struct core_ep *ep)
 	shm_conn_set_deadline(conn, 0);
 	shm_conn_get(conn);
 	shm_conn_drop(conn, ep);
-	if (call->otherwise(ep, &call->address, request->qual, time_left(conn), &param) < 0)
+	if (setup->otherwise(ep, &setup->address, request->qual, time_left(conn), &param) < 0)
 		core_ep_connect_failed(ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	shm_conn_put(conn);
 }
@@ -347,8 +349,9 @@ void shm_setup_retry(struct shm_conn *conn, struct core_ep *ep, uint64_t now)
 {
 	int rc;
 
-	if (now < conn->setup.retry_ns) {
-		shm_conn_set_deadline(conn, earlier(conn->setup.retry_ns, conn->setup.give_up_ns));
+	if (now < conn->setup->retry_ns) {
+		shm_conn_set_deadline(conn,
+				      earlier(conn->setup->retry_ns, conn->setup->give_up_ns));
 		return;
 	}
 	rc = connect_socket(conn);
@@ -373,15 +376,14 @@ static int create_active(struct shm_engine *engine, const union core_sockaddr *a
 		return rc;
 	}
 	shm_socket_name_senders(fd);
-	conn->setup.call = core_slab_alloc(sizeof(*conn->setup.call));
-	rc = conn->setup.call ? shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id) : -ENOMEM;
+	rc = shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id);
 	if (rc < 0) {
 		shm_conn_put(conn);
 		return rc;
 	}
-	conn->setup.call->address = *address;
-	conn->setup.call->otherwise = otherwise;
-	shm_dir_name(&engine->dir, address, qual, conn->setup.call->name);
+	conn->setup->address = *address;
+	conn->setup->otherwise = otherwise;
+	shm_dir_name(&engine->dir, address, qual, conn->setup->name);
 	*conn_out = conn;
 	return 0;
 }
@@ -418,8 +420,8 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 		return rc;
 	}
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
-		conn->setup.give_up_ns = core_now_ns() + (uint64_t)timeout_us * 1000;
-	fill_request(conn, ep, qual, param, &conn->setup.call->request);
+		conn->setup->give_up_ns = core_now_ns() + (uint64_t)timeout_us * 1000;
+	fill_request(conn, ep, qual, param, &conn->setup->wire);
 	shm_conn_attach(conn, ep);
 	if (is_unanswered(error) && where < 0)
 		fail_later(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
@@ -491,8 +493,6 @@ static int take_accept(struct shm_conn *conn, struct core_ep *ep, struct shm_pac
 		return rc;
 	shm_packet_close_fds(packet);
 	shm_setup_learn_endpoint(conn, &accept->side);
-	core_slab_free(conn->setup.call, sizeof(*conn->setup.call));
-	conn->setup.call = NULL;
 	rc = send_ready(conn);
 	if (rc < 0)
 		return rc;
@@ -525,7 +525,7 @@ static void request_address(const struct shm_wire_request *request, union core_s
 static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 {
 	const struct shm_wire_request *wire = &packet->wire.request;
-	struct core_ref sp = conn->setup.listener->sp;
+	struct core_ref sp = conn->setup->listener->sp;
 	struct transport_request request = {
 		.remote_port = wire->side.port,
 		.conn_qual = wire->qual,
@@ -536,7 +536,7 @@ static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 		.transport = conn,
 	};
 
-	if (wire->qual != conn->setup.listener->qual)
+	if (wire->qual != conn->setup->listener->qual)
 		return -ECONNREFUSED;
 	shm_identity_learn(conn, packet);
 	learn_process(conn, &wire->side);
@@ -564,45 +564,34 @@ void shm_setup_arrived(struct shm_conn *conn, const struct shm_packet *packet)
 	shm_setup_drop_silent(conn);
 }
 
-/* What an accept needs that can fail; an attempt that has failed can be repeated. */
-static int prepare_accept(struct shm_conn *conn)
-{
-	int rc = shm_conn_has_segment(conn) ? 0
-					    : shm_conn_make_segment(conn, &conn->setup.segment_fd);
-
-	if (rc < 0)
-		return rc;
-	if (!conn->setup.answer)
-		conn->setup.answer = core_slab_alloc(sizeof(*conn->setup.answer));
-	return conn->setup.answer ? 0 : -ENOMEM;
-}
-
 void shm_setup_send_accept(struct shm_conn *conn)
 {
-	int fds[SHM_WIRE_FDS_MAX] = {conn->setup.segment_fd, keys_fd_of(conn)};
-	int rc = shm_conn_send(conn, conn->setup.answer, fds, fds[1] >= 0 ? 2 : 1);
+	int fds[SHM_WIRE_FDS_MAX] = {conn->setup->segment_fd, keys_fd_of(conn)};
+	int rc = shm_conn_send(conn, &conn->setup->wire, fds, fds[1] >= 0 ? 2 : 1);
 
 	if (rc == -ETOOMANYREFS || rc == -ENOBUFS) {
-		conn->setup.retry_ns = core_now_ns() + SHM_RETRY_NS;
-		shm_conn_set_deadline(conn, conn->setup.retry_ns);
+		conn->setup->retry_ns = core_now_ns() + SHM_RETRY_NS;
+		shm_conn_set_deadline(conn, conn->setup->retry_ns);
 		return;
 	}
-	soft_fd_close(conn->setup.segment_fd);
-	conn->setup.segment_fd = -1;
-	core_slab_free(conn->setup.answer, sizeof(*conn->setup.answer));
-	conn->setup.answer = NULL;
+	soft_fd_close(conn->setup->segment_fd);
+	conn->setup->segment_fd = -1;
+	conn->setup->is_answering = false;
 	if (rc < 0)
 		fail_later(conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	else
-		shm_conn_set_deadline(conn, conn->setup.give_up_ns);
+		shm_conn_set_deadline(conn, conn->setup->give_up_ns);
 }
 
 int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param)
 {
 	struct shm_conn *conn = request;
-	int rc = prepare_accept(conn);
-	union shm_wire *wire = conn->setup.answer;
+	union shm_wire *wire = &conn->setup->wire;
+	int rc = 0;
 
+	/* an attempt that has failed can be repeated */
+	if (!shm_conn_has_segment(conn))
+		rc = shm_conn_make_segment(conn, &conn->setup->segment_fd);
 	if (rc < 0)
 		return rc;
 	shm_wire_prepare(wire, SHM_WIRE_ACCEPT);
@@ -617,7 +606,9 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 		shm_conn_unattach(conn, ep);
 		return rc;
 	}
-	conn->setup.give_up_ns = core_now_ns() + conn->engine->settings.setup_timeout_ms * 1000000u;
+	conn->setup->give_up_ns =
+		core_now_ns() + conn->engine->settings.setup_timeout_ms * 1000000u;
+	conn->setup->is_answering = true;
 	shm_conn_set_state(conn, SHM_ACCEPTED);
 	shm_setup_send_accept(conn);
 	return 0;
@@ -635,12 +626,12 @@ static int take_ready(struct shm_conn *conn, struct shm_packet *packet)
 /* ACCEPTED: the peer is ready. */
 static int take_ready_packet(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
 {
-	const struct transport_conn_param peer = {.read_in = conn->setup.peer_read_in,
-						  .read_out = conn->setup.peer_read_out,
-						  .takes = conn->setup.peer_takes};
+	const struct transport_conn_param peer = {.read_in = conn->setup->peer_read_in,
+						  .read_out = conn->setup->peer_read_out,
+						  .takes = conn->setup->peer_takes};
 	int rc;
 
-	if (packet->wire.head.type != SHM_WIRE_READY || conn->setup.answer)
+	if (packet->wire.head.type != SHM_WIRE_READY || conn->setup->is_answering)
 		return -EPROTO;
 	rc = take_ready(conn, packet);
 	if (rc < 0)

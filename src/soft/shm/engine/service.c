@@ -147,7 +147,7 @@ static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct sh
 	case SHM_ACCEPTED:
 		/* CLOSE and other packets may come instead of an answer; what has failed already
 		 * stays so (fail_later in connect/setup.c) */
-		if (conn->setup.failure || shm_setup_answer(conn, ep, packet) < 0)
+		if (conn->setup->failure || shm_setup_answer(conn, ep, packet) < 0)
 			give_up(conn, ep);
 		else if (shm_conn_state(conn) == SHM_ESTABLISHED)
 			shm_drive(conn, ep);
@@ -245,8 +245,8 @@ static void serve_locked(struct shm_conn *conn, struct core_ep *ep, uint64_t now
 {
 	enum shm_state state = shm_conn_state(conn);
 
-	if (state < SHM_ESTABLISHED && conn->setup.failure) {
-		shm_conn_fail_setup(conn, ep, conn->setup.failure);
+	if (state < SHM_ESTABLISHED && conn->setup->failure) {
+		shm_conn_fail_setup(conn, ep, conn->setup->failure);
 		return;
 	}
 	/* LMR-FREE-21 RMR-FREE-14: it was in the middle of a copy for too long */
@@ -257,15 +257,15 @@ static void serve_locked(struct shm_conn *conn, struct core_ep *ep, uint64_t now
 	switch (state) {
 	case SHM_CALLING:
 	case SHM_REQUESTED:
-		if (now >= conn->setup.give_up_ns)
+		if (now >= conn->setup->give_up_ns)
 			shm_conn_fail_setup(conn, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
 		else if (state == SHM_CALLING)
 			shm_setup_retry(conn, ep, now);
 		break;
 	case SHM_ACCEPTED:
-		if (now >= conn->setup.give_up_ns)
+		if (now >= conn->setup->give_up_ns)
 			give_up(conn, ep);
-		else if (conn->setup.answer && now >= conn->setup.retry_ns)
+		else if (conn->setup->is_answering && now >= conn->setup->retry_ns)
 			shm_setup_send_accept(conn);
 		break;
 	case SHM_ESTABLISHED:
@@ -281,7 +281,7 @@ static void serve(struct shm_conn *conn, uint64_t now)
 	struct core_ep *ep;
 
 	if (shm_conn_state(conn) == SHM_ARRIVING) {
-		if (now >= conn->setup.give_up_ns)
+		if (now >= conn->setup->give_up_ns)
 			shm_setup_drop_silent(conn);
 		return;
 	}
