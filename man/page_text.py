@@ -14,10 +14,10 @@ COMPILE = r""".PP
 
 
 class Names:
-    """What a page may refer to: calls and types by name, both with pages."""
+    """What a page may refer to: calls and types by name, both with pages of a section."""
 
-    def __init__(self, calls, types):
-        self.calls, self.types = calls, types
+    def __init__(self, calls, types, section="3"):
+        self.calls, self.types, self.section = calls, types, section
 
     def is_page(self, word):
         return word in self.calls or word in self.types
@@ -36,7 +36,7 @@ def marked(text, names, own="", italic=()):
         if word == own:
             return rf"\fB{word}\fR"
         if names.is_page(word):
-            return rf"\fB{word}\fR(3)"
+            return rf"\fB{word}\fR({names.section})"
         if word.startswith(("DAT_", "RO_AWARE_")):
             return rf"\fB{word}\fR"
         # a parameter of one plain word may be that word
