@@ -109,6 +109,16 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 	return key;
 }
 
+void core_mem_renew(struct core_lmr *lmr)
+{
+	uint32_t key = atomic_load_explicit(&lmr->key, memory_order_relaxed);
+
+	/* as if the key had gone and come. release: a reader of the new name sees the new local
+	 * keys */
+	atomic_store_explicit(&lmr->name, next_name(lmr, key) + (UINT64_C(1) << 32),
+			      memory_order_release);
+}
+
 void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr)
 {
 	(void)mem;

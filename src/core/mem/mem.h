@@ -90,6 +90,8 @@ void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
 		       DAT_MEM_PRIV_FLAGS priv, struct core_pz *pz);
 /* Makes the slot live with a new key, which it returns. */
 uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr);
+/* Makes caches of a live region stale, because its local keys have changed. LMR locked. */
+void core_mem_renew(struct core_lmr *lmr);
 /* Makes the key stale and waits until no thread has the slot pinned: at most one copy piece. */
 void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr);
 void core_mem_free(struct core_mem *mem, struct core_lmr *lmr);
@@ -196,7 +198,7 @@ static inline bool core_mem_local_key(struct core_mem *mem, uint32_t key, uint32
 	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
 }
 
-/* Sets a local key. Call before core_mem_publish. */
+/* Sets a local key. Call before core_mem_publish, or core_mem_renew afterwards. */
 static inline void core_mem_set_local_key(struct core_lmr *lmr, uint32_t which, uint32_t local_key)
 {
 	/* release: as in core_mem_describe */
