@@ -49,18 +49,20 @@ enum cm_flag {
 	 */
 	CM_IMMEDIATE = 0x10,
 	CM_ATOMICS = 0x20,
+	CM_INVALIDATE = 0x40, /* as immediate data of a Send; TCP needs no agreement */
 };
 
 /* enum transport_takes of the core as flags, and back. */
 #define CM_TAKES_SHIFT 4u
+#define CM_TAKES (CM_IMMEDIATE | CM_ATOMICS | CM_INVALIDATE)
 static inline uint8_t cm_flags_of(uint32_t takes)
 {
-	return (uint8_t)(takes << CM_TAKES_SHIFT & (CM_IMMEDIATE | CM_ATOMICS));
+	return (uint8_t)(takes << CM_TAKES_SHIFT & CM_TAKES);
 }
 
 static inline uint32_t cm_takes_of(uint8_t flags)
 {
-	return (flags & (uint32_t)(CM_IMMEDIATE | CM_ATOMICS)) >> CM_TAKES_SHIFT;
+	return (flags & (uint32_t)CM_TAKES) >> CM_TAKES_SHIFT;
 }
 
 enum cm_reason {

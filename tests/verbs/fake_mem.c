@@ -96,6 +96,24 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
+/* Changes the access only; FAKE_NO_REREG: not even that, as libraries of many devices. */
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	bool is_good;
+
+	(void)pd;
+	(void)addr;
+	(void)length;
+	pthread_mutex_lock(&fake_lock);
+	is_good = flags == IBV_REREG_MR_CHANGE_ACCESS && !getenv("FAKE_NO_REREG") &&
+		  !fake_fails(__func__, EOPNOTSUPP);
+	if (is_good)
+		((struct fake_mr *)mr)->access = access;
+	pthread_mutex_unlock(&fake_lock);
+	return is_good ? 0 : IBV_REREG_MR_ERR_CMD;
+}
+
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct fake_mr **link = &mrs;

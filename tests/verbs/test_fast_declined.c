@@ -6,6 +6,8 @@
  */
 #include "fast_lab.h"
 
+#include "core/ep/dto.h"
+
 /* --- calls --- */
 
 static DAT_RETURN send_flags(DAT_COMPLETION_FLAGS flags)
@@ -367,10 +369,41 @@ static void post__not_plain__as_on_the_slow_path(void **state)
 	}
 }
 
+/* --- a message that kills a key --- */
+
+/* D2-INV-01 D2-VRB-08: where the region gets another registration, its key is not remembered */
+static void kill__region_in_use__later_posts_have_the_new_key(void **state)
+{
+	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
+	uint32_t old;
+
+	(void)state;
+	assert_int_equal(recv_len(&rig.b, 64, 1), DAT_SUCCESS);
+	old = device.recv_sge.lkey;
+	fake_fail_next("ibv_rereg_mr");
+	assert_int_equal(core_ep_post_send_invalidate(rig.a.ep, 1, &seg, cookie_of(2), 0, rig.rkey),
+			 DAT_SUCCESS);
+	expect(&rig.b, 1, 8);
+	expect(&rig.a, 2, 8);
+	assert_string_equal(fake_failed(), "ibv_rereg_mr");
+	own_all();
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_true(is_fast(rig.a.ep) && is_fast(rig.b.ep));
+		assert_int_equal(recv_len(&rig.b, 64, 3), DAT_SUCCESS);
+		assert_int_not_equal(device.recv_sge.lkey, old);
+		assert_int_equal(send_len(&rig.a, 8, 4), DAT_SUCCESS);
+		assert_int_equal(device.send_sge.lkey, device.recv_sge.lkey);
+		expect(&rig.b, 3, 8);
+		expect(&rig.a, 4, 8);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(post__not_plain__as_on_the_slow_path),
+		cmocka_unit_test_setup_teardown(kill__region_in_use__later_posts_have_the_new_key,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

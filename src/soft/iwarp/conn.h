@@ -53,7 +53,8 @@ struct iw_conn {
 	struct core_ref ep_ref;
 	_Atomic bool has_ep; /* release after ep_ref is set */
 
-	/* what the set-up has agreed */
+	/* what the set-up has agreed; D2-TCP-04: a Send with Invalidate needs no agreement */
+#define IW_AGREED (TRANSPORT_TAKES_IMMEDIATE | TRANSPORT_TAKES_ATOMICS)
 	bool is_active;	    /* we are the initiator */
 	uint8_t takes;	    /* enum transport_takes of our endpoint, */
 	uint8_t peer_takes; /* and of the peer's */

@@ -240,7 +240,7 @@ static bool take_answer(struct vrb_conn *conn, const struct vrb_cm_event *event)
 		conn->setup.peer_takes = (uint8_t)cm_takes_of(conn->setup.answer.flags);
 	} else if (!rc) {
 		conn->setup.peer_read_in = event->param.responder_resources;
-		conn->setup.peer_takes = conn->adapter->takes;
+		conn->setup.peer_takes = vrb_foreign_takes(conn->adapter);
 	}
 	return rc >= 0;
 }

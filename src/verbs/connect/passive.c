@@ -326,7 +326,8 @@ static unsigned take_request(struct vrb_listener *listener, struct vrb_conn *con
 		return CM_REASON_PROVIDER;
 	conn->setup.peer_read_in = request->read_in;
 	conn->setup.peer_read_out = request->read_out;
-	conn->setup.peer_takes = rc ? (uint8_t)cm_takes_of(request->flags) : conn->adapter->takes;
+	conn->setup.peer_takes =
+		rc ? (uint8_t)cm_takes_of(request->flags) : vrb_foreign_takes(conn->adapter);
 	return 0;
 }
 

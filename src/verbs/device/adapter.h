@@ -107,6 +107,12 @@ static inline bool vrb_has_fast_path(const struct vrb_adapter *adapter)
 	return !adapter->is_iwarp && !adapter->posts_in_kernel && !adapter->polls_in_kernel;
 }
 
+/* A foreign peer is taken to have what its device can do, but kills no key for us. */
+static inline uint8_t vrb_foreign_takes(const struct vrb_adapter *adapter)
+{
+	return adapter->takes & (TRANSPORT_TAKES_IMMEDIATE | TRANSPORT_TAKES_ATOMICS);
+}
+
 static inline struct vrb_adapter *vrb_adapter_of(const struct core_ia *ia)
 {
 	return ia->transport;

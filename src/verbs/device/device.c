@@ -479,9 +479,9 @@ static void fill_limits(struct vrb_adapter *adapter, const struct ibv_device_att
 }
 
 /*
- * What the device can do beside Sends and RDMA. iWARP devices have no Writes with immediate data. A
- * device that returned the value of an atomic operation in another byte order would report that it
- * has none (D2-VRB-05).
+ * What the device can do beside Sends and RDMA. iWARP devices have no immediate data, which name
+ * the key of a Send with Invalidate. A device that returned the value of an atomic operation in
+ * another byte order would report that it has none (D2-VRB-05).
  */
 static void fill_takes(struct vrb_adapter *adapter, const struct ibv_device_attr *device)
 {
@@ -489,8 +489,10 @@ static void fill_takes(struct vrb_adapter *adapter, const struct ibv_device_attr
 
 	link->has_immediate = !adapter->is_iwarp;
 	link->has_atomics = !adapter->is_iwarp && device->atomic_cap != IBV_ATOMIC_NONE;
-	adapter->takes = (uint8_t)((link->has_immediate ? TRANSPORT_TAKES_IMMEDIATE : 0) |
-				   (link->has_atomics ? TRANSPORT_TAKES_ATOMICS : 0));
+	if (link->has_immediate)
+		adapter->takes = TRANSPORT_TAKES_IMMEDIATE | TRANSPORT_TAKES_INVALIDATE;
+	if (link->has_atomics)
+		adapter->takes |= TRANSPORT_TAKES_ATOMICS;
 }
 
 static void fill_transfers(struct vrb_adapter *adapter, const struct ibv_port_attr *port)

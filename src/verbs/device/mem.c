@@ -191,17 +191,21 @@ static int region_error(const struct core_lmr *lmr, int access)
 	return rc;
 }
 
+static int region_access(const struct vrb_adapter *adapter, const struct core_lmr *lmr)
+{
+	return device_access(adapter, lmr->priv) |
+	       (vrb_lmr_takes_windows(adapter, lmr) ? IBV_ACCESS_MW_BIND : 0);
+}
+
 int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
-	int access = device_access(adapter, lmr->priv);
+	int access = region_access(adapter, lmr);
 	struct vrb_lmr *region;
 	int rc = vrb_object_create(adapter, sizeof(*region), (void **)&region);
 
 	if (rc)
 		return rc;
-	if (vrb_lmr_takes_windows(adapter, lmr))
-		access |= IBV_ACCESS_MW_BIND;
 	region->mr = reg_mr(lmr->pz, lmr->address, lmr->length, access);
 	if (!region->mr)
 		goto fail;
@@ -235,6 +239,62 @@ void vrb_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 	vrb_mr_destroy(region->mr);
 	lmr->transport = NULL;
 	free(region);
+}
+
+/* --- a region whose key a peer kills --- */
+
+/*
+ * A device that cannot change the access of a registration gets another one instead. What was
+ * posted with the old one fails then. False: peers still have access.
+ */
+static bool end_remote(struct core_lmr *lmr)
+{
+	struct vrb_lmr *region = lmr->transport;
+	int access = region_access(vrb_adapter_of(lmr->pz->ia), lmr) &
+		     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mr *local = region->mr;
+
+	if (ibv_rereg_mr(local, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access)) {
+		local = reg_mr(lmr->pz, lmr->address, lmr->length, access);
+		if (!local)
+			return false;
+		if (ibv_dereg_mr(region->mr)) { /* for example, because windows are bound to it */
+			vrb_mr_destroy(local);
+			return false;
+		}
+	}
+	region->mr = region->sink = local;
+	core_mem_set_local_key(lmr, VRB_KEY_SOURCE, local->lkey);
+	core_mem_set_local_key(lmr, VRB_KEY_SINK, local->lkey);
+	core_mem_renew(lmr);
+	lmr->rkey = 0; /* the device may give the key to another region */
+	return true;
+}
+
+struct region_kill {
+	const struct core_pz *pz;
+	uint32_t key;
+	bool is_dead;
+};
+
+static bool region_kill(void *object, void *arg)
+{
+	struct core_lmr *lmr = object;
+	struct region_kill *kill = arg;
+
+	if (lmr->rkey != kill->key || lmr->pz != kill->pz || !lmr->rmr_context)
+		return false;
+	kill->is_dead = end_remote(lmr);
+	return true;
+}
+
+bool vrb_lmr_kill(struct core_ia *ia, const struct core_pz *pz, uint32_t key)
+{
+	struct region_kill kill = {pz, key, false};
+
+	if (key)
+		(void)core_ia_find(ia, DAT_HANDLE_TYPE_LMR, region_kill, &kill);
+	return kill.is_dead;
 }
 
 /* --- scatter lists --- */

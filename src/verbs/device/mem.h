@@ -77,6 +77,11 @@ struct vrb_pz *vrb_pz_get(struct vrb_pz *pz);
 void vrb_pz_put(struct vrb_pz *pz);
 int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr);
 void vrb_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr);
+/*
+ * Ends the access of peers to the region of that zone and remote key, for a peer; not for iWARP.
+ * Local use goes on. False: there is none, or the device refuses.
+ */
+bool vrb_lmr_kill(struct core_ia *ia, const struct core_pz *pz, uint32_t key);
 /* Can memory windows be bound to it? */
 bool vrb_lmr_takes_windows(const struct vrb_adapter *adapter, const struct core_lmr *lmr);
 /* Takes an unbound window from the zone, or makes one. NULL: not possible. */

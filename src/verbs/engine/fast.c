@@ -128,12 +128,13 @@ CORE_INLINE bool is_request_done(const struct core_ep *ep, const struct vrb_conn
 	       wc->status == IBV_WC_SUCCESS && (uint32_t)wc->wr_id == (uint32_t)ep->req.head;
 }
 
-/* Is it a message in the oldest Receive? */
+/* Is it a message in the oldest Receive? One with immediate data may kill a key. */
 CORE_INLINE bool is_recv_done(const struct core_ep *ep, const struct vrb_conn *conn,
 			      const struct ibv_wc *wc)
 {
 	return vrb_name_of(&wc->wr_id) == vrb_name_of(&conn->fast.recv_wr.wr_id) &&
-	       vrb_is_message(wc) && (uint32_t)wc->wr_id == (uint32_t)ep->recv.head;
+	       vrb_is_message(wc) && !(wc->wc_flags & IBV_WC_WITH_IMM) &&
+	       (uint32_t)wc->wr_id == (uint32_t)ep->recv.head;
 }
 
 /*

@@ -5,12 +5,14 @@
 #include <arpa/inet.h>
 
 #include "core/base/handle.h"
+#include "core/ep/bind.h"
 #include "core/mem/mem.h"
 #include "core/mem/pz.h"
 #include "core/mem/rmr.h"
 #include "core/srq/srq.h"
 #include "core/transport.h"
 #include "verbs/device/device.h"
+#include "verbs/device/mem.h"
 #include "verbs/transfer/bind.h"
 #include "verbs/transfer/post.h"
 #include "verbs/transfer/queue.h"
@@ -107,14 +109,17 @@ static bool is_flush(struct vrb_conn *conn, struct core_ep *ep, const struct cor
 
 /* The status of a failed Receive. */
 static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct core_wqe *wqe,
-					     enum ibv_wc_status status)
+					     const struct ibv_wc *wc)
 {
-	if (is_unspecific(status) &&
+	if (vrb_is_message(wc)) /* the key that it kills is none */
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	if (is_unspecific(wc->status) &&
 	    !segments_are_valid(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
-	if (status == IBV_WC_SUCCESS) /* immediate data that the endpoint does not take */
+	if (wc->status == IBV_WC_SUCCESS) /* immediate data that the endpoint does not take */
 		return DAT_DTO_ERR_BAD_RESPONSE;
-	return status == IBV_WC_LOC_QP_OP_ERR ? DAT_DTO_ERR_LOCAL_LENGTH : vrb_status(status);
+	return wc->status == IBV_WC_LOC_QP_OP_ERR ? DAT_DTO_ERR_LOCAL_LENGTH
+						  : vrb_status(wc->status);
 }
 
 /* --- requests --- */
@@ -258,14 +263,51 @@ static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(VRB_SOLICITED_IMM);
 }
 
-/*
- * The immediate data of an RDMA Write. The completion does not show whether the sender asked for a
- * notification, so they all notify.
- */
+/* The immediate data of an RDMA Write. */
 static bool is_immediate(const struct vrb_conn *conn, const struct ibv_wc *wc)
 {
 	return wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM &&
 	       (conn->takes & TRANSPORT_TAKES_IMMEDIATE);
+}
+
+/* Does the message name a key of ours that dies? Our own peers send other immediate data to ask for
+ * a notification only. */
+static bool is_kill(const struct vrb_conn *conn, const struct ibv_wc *wc)
+{
+	return vrb_is_message(wc) && (wc->wc_flags & IBV_WC_WITH_IMM) &&
+	       wc->imm_data != htonl(VRB_SOLICITED_IMM) && conn->is_opendat &&
+	       (conn->takes & TRANSPORT_TAKES_INVALIDATE);
+}
+
+/*
+ * Ends remote access by a key, on behalf of the peer. A window that a bind is unbinding already is
+ * as good as unbound, so it cannot be killed.
+ */
+static bool kill_key(struct core_ep *ep, uint32_t key)
+{
+	enum core_kill kill = core_bind_kill(ep, key);
+
+	return kill == CORE_KILL_NONE ? vrb_lmr_kill(ep->ia, ep->pz, key) : kill == CORE_KILL_DONE;
+}
+
+/* Completes a successful Receive. False: it has failed. */
+static bool recv_succeeded(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	uint32_t value = ntohl(wc->imm_data);
+
+	/* the completion does not show whether immediate data asked for a notification */
+	if (is_kill(conn, wc)) {
+		if (!kill_key(ep, value))
+			return false;
+		core_recv_done_invalidate(ep, value, wc->byte_len, true);
+	} else if (vrb_is_message(wc)) {
+		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
+	} else if (is_immediate(conn, wc)) {
+		core_recv_done_immediate(ep, value, wc->byte_len, true);
+	} else {
+		return false;
+	}
+	return true;
 }
 
 static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
@@ -288,15 +330,9 @@ static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 		conn->rq.extra -= !ep->srq; /* the Receive of vrb_post_last_recv */
 		return;
 	}
-	if (vrb_is_message(wc)) {
-		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
+	if (recv_succeeded(conn, ep, wc))
 		return;
-	}
-	if (is_immediate(conn, wc)) {
-		core_recv_done_immediate(ep, ntohl(wc->imm_data), wc->byte_len, true);
-		return;
-	}
-	core_recv_done(ep, recv_status(ep, wqe, wc->status), 0, true);
+	core_recv_done(ep, recv_status(ep, wqe, wc), 0, true);
 	if (conn->state == VRB_ESTABLISHED) {
 		vrb_post_last_recv(conn, ep);
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);

@@ -171,6 +171,25 @@ static void set_atomic(struct core_req *req, struct ibv_send_wr *wr)
 	wr->wr.atomic.swap = is_swap ? *core_req_operand(req) : 0;
 }
 
+/*
+ * A completion does not show the solicited bit, but it shows immediate data. A key that equals
+ * VRB_SOLICITED_IMM travels as 0, which is none, so the peer breaks the connection.
+ */
+static void set_send(const struct vrb_conn *conn, const struct core_req *req,
+		     struct ibv_send_wr *wr)
+{
+	uint32_t key = req->remote.rmr_context;
+
+	wr->opcode = IBV_WR_SEND_WITH_IMM;
+	if (req->op == CORE_OP_SEND_INVALIDATE)
+		wr->imm_data = htonl(key == VRB_SOLICITED_IMM ? 0 : key);
+	else if ((req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) && conn->is_opendat &&
+		 !conn->adapter->is_iwarp)
+		wr->imm_data = htonl(VRB_SOLICITED_IMM);
+	else
+		wr->opcode = IBV_WR_SEND;
+}
+
 static void set_opcode(const struct vrb_conn *conn, struct core_req *req, struct ibv_send_wr *wr)
 {
 	switch (req->op) {
@@ -189,13 +208,7 @@ static void set_opcode(const struct vrb_conn *conn, struct core_req *req, struct
 		wr->opcode = IBV_WR_RDMA_READ;
 		break;
 	default:
-		wr->opcode = IBV_WR_SEND;
-		/* a completion does not show the solicited bit, but it shows immediate data */
-		if ((req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) && conn->is_opendat &&
-		    !conn->adapter->is_iwarp) {
-			wr->opcode = IBV_WR_SEND_WITH_IMM;
-			wr->imm_data = htonl(VRB_SOLICITED_IMM);
-		}
+		set_send(conn, req, wr);
 		return;
 	}
 	wr->wr.rdma.remote_addr = req->remote.target_address;

@@ -91,7 +91,7 @@ static void fill(struct iw_active *active, DAT_CONN_QUAL qual,
 
 	active->read_in = param->read_in;
 	active->read_out = param->read_out;
-	request->flags = CM_COUNTS | cm_flags_of(param->takes);
+	request->flags = CM_COUNTS | cm_flags_of(param->takes & IW_AGREED);
 	request->qual = qual;
 	request->read_in = iw_count(param->read_in);
 	request->read_out = iw_count(param->read_out);
@@ -133,7 +133,7 @@ int iw_connect(struct iw_engine *engine, struct core_ep *ep, const union core_so
 		goto err;
 	conn->has_crc = iw_setup_wants_crc(engine, &active->address);
 	fill(active, qual, param);
-	conn->takes = (uint8_t)param->takes;
+	conn->takes = param->takes & IW_AGREED;
 	rc = fill_private(active, iw_has_header(engine), param);
 	if (rc < 0)
 		goto err;

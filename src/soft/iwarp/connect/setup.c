@@ -415,7 +415,7 @@ static void agree_reply(struct iw_conn *conn, const struct transport_conn_param 
 		conn->ird = IW_READS; /* MPA-44 */
 	conn->read_max = iw_min(param->read_out, passive->peer_reads);
 	conn->is_own_peer = passive->has_header && (passive->flags & CM_COUNTS);
-	conn->takes = (uint8_t)param->takes;
+	conn->takes = param->takes & IW_AGREED;
 	conn->peer_takes = conn->is_own_peer ? (uint8_t)cm_takes_of(passive->flags) : 0;
 }
 
@@ -426,7 +426,7 @@ static void put_reply(struct iw_conn *conn, struct iw_mpa *reply,
 	struct cm_accept accept = {
 		.read_in = iw_count(param->read_in),
 		.size = (uint8_t)param->private_data_size,
-		.flags = conn->is_own_peer ? CM_COUNTS | cm_flags_of(param->takes) : 0,
+		.flags = conn->is_own_peer ? CM_COUNTS | cm_flags_of(conn->takes) : 0,
 	};
 
 	reply->private_data = param->private_data;
