@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "must.h"
 #include "side.h"
@@ -40,12 +41,13 @@ static struct side *side_open(void)
 		[SIDE_REQUEST] = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG,
 		[SIDE_RECV] = DAT_EVD_DTO_FLAG,
 	};
+	char name[] = "soft-lo", *adapter = getenv("DAT_TEST_ADAPTER");
 	struct side *side = calloc(1, sizeof(*side));
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 	DAT_REGION_DESCRIPTION region;
 
 	must(side);
-	must(dat_ia_open("soft-lo", QUEUE, &async, &side->ia) == DAT_SUCCESS);
+	must(dat_ia_open(adapter ? adapter : name, QUEUE, &async, &side->ia) == DAT_SUCCESS);
 	must(dat_ia_query(side->ia, NULL, DAT_IA_FIELD_ALL, &side->attr, 0, NULL) == DAT_SUCCESS);
 	must(dat_pz_create(side->ia, &side->pz) == DAT_SUCCESS);
 	for (int i = 0; i < SIDE_QUEUES; i++)
@@ -69,6 +71,14 @@ static void side_close(struct side *side)
 	must(dat_lmr_free(side->lmr) == DAT_SUCCESS);
 	must(dat_ia_close(side->ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
 	free(side);
+}
+
+static bool side_is_iwarp_device(struct side *side)
+{
+	for (DAT_COUNT i = 0; i < side->attr.num_transport_attr; i++)
+		if (!strcmp(side->attr.transport_attr[i].name, "link"))
+			return !strcmp(side->attr.transport_attr[i].value, "iWARP");
+	return false;
 }
 
 static uint8_t *side_bytes(struct side *side)
@@ -203,6 +213,7 @@ extern const struct side_calls side_calls;
 __attribute__((visibility("default"))) const struct side_calls side_calls = {
 	.open = side_open,
 	.close = side_close,
+	.is_iwarp_device = side_is_iwarp_device,
 	.bytes = side_bytes,
 	.key = side_key,
 	.bind = side_bind,

@@ -6,6 +6,7 @@
 #ifndef TESTS_DAT2_SIDE_H
 #define TESTS_DAT2_SIDE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,8 @@ struct side_event {
 struct side_calls {
 	struct side *(*open)(void);
 	void (*close)(struct side *side);
+	/* without immediate data, atomic operations and Sends with Invalidate */
+	bool (*is_iwarp_device)(struct side *side);
 	uint8_t *(*bytes)(struct side *side);
 	uint32_t (*key)(struct side *side);    /* of the region, for the peer */
 	uint32_t (*bind)(struct side *side);   /* a window over the region; its key */
