@@ -390,5 +390,5 @@ void soft_counters(const struct core_ia *ia, uint64_t *counters_out)
 	unsigned i;
 
 	for (i = 0; i < SHM_COUNT_END; i++)
-		counters_out[i] = shm_engine_count(adapter->shm, (enum shm_counter)i);
+		counters_out[i] = atomic_load(&adapter->shm->counters[i]);
 }

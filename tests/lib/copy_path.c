@@ -20,7 +20,7 @@
 /* In memory that the program shares with the processes that it forks. */
 static struct {
 	pid_t program;
-	_Atomic uint64_t map, cma, ring, inlined, pieces;
+	_Atomic uint64_t map, cma, ring;
 } * noted;
 
 __attribute__((constructor)) static void copy_path_begin(void)
@@ -71,8 +71,6 @@ void copy_path_note(DAT_HANDLE handle)
 	noted->map += counts.map;
 	noted->cma += counts.cma;
 	noted->ring += counts.ring;
-	noted->inlined += counts.inlined;
-	noted->pieces += counts.pieces;
 }
 
 bool copy_path_awaits_mapping(DAT_HANDLE handle)
@@ -168,9 +166,8 @@ __attribute__((destructor)) static void copy_path_check(void)
 	}
 	fprintf(stderr,
 		"error: copy path '%s', bytes '%s': RDMA %" PRIu64 " mapped, %" PRIu64
-		" by the kernel, %" PRIu64 " by the ring; Sends %" PRIu64 " inline, %" PRIu64
-		" in pieces\n",
-		path, bytes, noted->map, noted->cma, noted->ring, noted->inlined, noted->pieces);
+		" by the kernel, %" PRIu64 " by the ring\n",
+		path, bytes, noted->map, noted->cma, noted->ring);
 	fflush(NULL);
 	_exit(1);
 }

@@ -22,10 +22,9 @@
 
 #include <dat/udat.h>
 
-/* Requests that an instance has started, by the way their bytes move. */
+/* RDMA that an instance has started, by the way its bytes move. */
 struct copy_path_counts {
-	uint64_t map, cma, ring;  /* RDMA */
-	uint64_t inlined, pieces; /* Sends, of one entry of the ring or of several */
+	uint64_t map, cma, ring;
 };
 
 /* Exported by the test build of the soft provider: the counts of the instance of that object. */

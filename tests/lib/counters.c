@@ -20,7 +20,5 @@ opendat_test_counters(DAT_HANDLE handle, struct copy_path_counts *counts_out)
 		.map = counters[SHM_COUNT_MAP],
 		.cma = counters[SHM_COUNT_CMA],
 		.ring = counters[SHM_COUNT_RING],
-		.inlined = counters[SHM_COUNT_SEND_INLINE],
-		.pieces = counters[SHM_COUNT_SEND_PIECES],
 	};
 }

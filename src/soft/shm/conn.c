@@ -53,18 +53,6 @@ void shm_conn_get(struct shm_conn *conn)
 	soft_attended_get(&conn->attended);
 }
 
-/* The engine keeps the counts of destroyed connections. */
-static void keep_counters(struct shm_conn *conn)
-{
-	uint32_t i;
-
-	for (i = 0; i < SHM_COUNT_END; i++)
-		atomic_fetch_add_explicit(
-			&conn->engine->counters[i],
-			atomic_load_explicit(&conn->counters[i], memory_order_relaxed),
-			memory_order_relaxed);
-}
-
 void shm_map_release(struct shm_map *map)
 {
 	if (map->state == SHM_MAP_READY)
@@ -103,7 +91,6 @@ static void conn_destroy(struct shm_conn *conn)
 	int state = core_cancel_off();
 
 	soft_attention_remove(&engine->attention, &conn->attended);
-	keep_counters(conn);
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
 	shm_conn_epoll_remove(conn);

@@ -230,7 +230,6 @@ struct shm_conn {
 	/* --- the fourth line --- */
 	alignas(SHM_LINE) struct shm_report report;
 	struct shm_wake wake;
-	_Atomic uint64_t counters[SHM_COUNT_END]; /* written with the endpoint locked */
 
 	struct shm_consumer response_in;
 	struct shm_producer response_out;

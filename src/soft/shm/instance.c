@@ -204,24 +204,6 @@ struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index
 	return found;
 }
 
-uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter)
-{
-	uint64_t count;
-	uint32_t i;
-
-	core_lock_acquire(&engine->lock);
-	count = atomic_load_explicit(&engine->counters[counter], memory_order_relaxed);
-	for (i = 0; i < engine->slot_used; i++) {
-		const struct shm_conn *conn = engine->slots[i].object;
-
-		if (engine->slots[i].kind == SHM_SLOT_CONN)
-			count += atomic_load_explicit(&conn->counters[counter],
-						      memory_order_relaxed);
-	}
-	core_lock_release(&engine->lock);
-	return count;
-}
-
 /* --- the list of active connections --- */
 
 static void set_active_count(struct shm_engine *engine, uint32_t count)

@@ -33,14 +33,11 @@
 
 struct shm_conn;
 
-/* How often each way of moving bytes was taken; for tests and diagnostics. */
+/* How often each way of RDMA was taken, which tests look at. */
 enum shm_counter {
-	SHM_COUNT_MAP,	       /* RDMA by memory that is mapped here */
-	SHM_COUNT_CMA,	       /* RDMA by process_vm_readv and process_vm_writev */
-	SHM_COUNT_RING,	       /* RDMA through the ring */
-	SHM_COUNT_SEND_INLINE, /* Sends of one entry */
-	SHM_COUNT_SEND_PIECES, /* Sends of several entries */
-	SHM_COUNT_WAKE,	       /* times that a peer was woken */
+	SHM_COUNT_MAP,	/* RDMA by memory that is mapped here */
+	SHM_COUNT_CMA,	/* RDMA by process_vm_readv and process_vm_writev */
+	SHM_COUNT_RING, /* RDMA through the ring */
 	SHM_COUNT_END,
 };
 
@@ -122,7 +119,7 @@ struct shm_engine {
 	_Atomic bool is_unattended;    /* the last poller has armed everything and sleeps */
 	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */
 	_Atomic int32_t disarmed;      /* connections that are not armed */
-	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are destroyed */
+	_Atomic uint64_t counters[SHM_COUNT_END]; /* relaxed: some may be lost */
 
 	struct core_lock lock; /* leaf; guards the rest */
 	struct shm_slot *slots;
@@ -162,7 +159,5 @@ void shm_listener_put(struct shm_listener *listener);
 struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index,
 				      bool (*wanted)(const struct shm_conn *, uint64_t),
 				      uint64_t argument);
-/* How often that way was taken, by all connections that ever existed. */
-uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter);
 
 #endif

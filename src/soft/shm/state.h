@@ -20,10 +20,10 @@ static inline void shm_conn_set_state(struct shm_conn *conn, enum shm_state stat
 
 static inline void shm_count(struct shm_conn *conn, enum shm_counter counter)
 {
-	/* relaxed, and a load and a store: there is one writer, and nothing is ordered by it */
-	uint64_t count = atomic_load_explicit(&conn->counters[counter], memory_order_relaxed);
+	_Atomic uint64_t *total = &conn->engine->counters[counter];
 
-	atomic_store_explicit(&conn->counters[counter], count + 1, memory_order_relaxed);
+	atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 }
 
 /* Messages and ring writes that the peer has carried out. */

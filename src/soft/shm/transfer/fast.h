@@ -76,10 +76,7 @@ CORE_INLINE bool shm_send_fast(struct shm_conn *conn, struct core_ep *ep,
 
 	if (post->segment.segment_length > SHM_REQUEST_PAYLOAD)
 		return false;
-	if (!shm_put_bytes(conn, ep, post, &entry))
-		return false;
-	shm_count(conn, SHM_COUNT_SEND_INLINE);
-	return true;
+	return shm_put_bytes(conn, ep, post, &entry);
 }
 
 /* An RDMA Write through the ring. */

@@ -72,7 +72,6 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 		return;
 	}
 	conn->wake.woken = armed;
-	shm_count(conn, SHM_COUNT_WAKE);
 	count_wakeup(conn);
 }
 

@@ -323,17 +323,6 @@ static enum tx_step put_immediate(struct shm_conn *conn, struct core_req *req)
 	return TX_STARTED;
 }
 
-static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-			       struct shm_pass *pass)
-{
-	enum tx_step step = put_pieces(conn, ep, req, pass);
-
-	if (step == TX_STARTED)
-		shm_count(conn, req->len <= SHM_REQUEST_PAYLOAD ? SHM_COUNT_SEND_INLINE
-								: SHM_COUNT_SEND_PIECES);
-	return step;
-}
-
 /* Requests an RDMA Read through the ring. */
 static enum tx_step put_read(struct shm_conn *conn, struct core_req *req)
 {
@@ -466,7 +455,7 @@ static enum tx_step start_request(struct shm_conn *conn, struct core_ep *ep, str
 	switch (req->op) {
 	case CORE_OP_SEND:
 	case CORE_OP_SEND_INVALIDATE:
-		return start_send(conn, ep, req, pass);
+		return put_pieces(conn, ep, req, pass);
 	case CORE_OP_RDMA_WRITE:
 	case CORE_OP_RDMA_READ:
 	case CORE_OP_WRITE_IMMEDIATE:
