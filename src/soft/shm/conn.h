@@ -195,7 +195,6 @@ struct shm_wake {
 	bool is_due;	     /* something was published, and the peer not woken yet */
 	_Atomic bool
 		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
-	_Atomic bool has_sleeper; /* a thread of this process sleeps on our bell */
 	/* progress: of requests through the ring, when it was last checked; is_hurried: HURRY was
 	 * sent since then (transfer/direct.c) */
 	bool is_hurried;

@@ -156,7 +156,8 @@ void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep)
 	conn = shm_engine_find(engine, id, &kind);
 	if (!conn)
 		return;
-	if (atomic_exchange(&conn->wake.has_sleeper, true)) {
+	/* another thread sleeps there; or the peer says so, which then sends packets to us */
+	if (atomic_exchange(&conn->mine->sleeps, 1)) {
 		shm_conn_put(conn);
 		return;
 	}
@@ -167,7 +168,6 @@ void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep)
 	 * full fence: the peer publishes, then reads `sleeps`; we store `sleeps`, then read what it
 	 * has published
 	 */
-	atomic_store_explicit(&conn->mine->sleeps, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_has_work(conn))
 		return;
@@ -196,10 +196,9 @@ void shm_sleep_end(struct core_sleep *sleep)
 {
 	struct shm_conn *conn = sleep->transport;
 
-	atomic_store_explicit(&conn->mine->sleeps, 0, memory_order_relaxed);
+	atomic_store(&conn->mine->sleeps, 0);
 	if (sleep->has_slept)
 		serve_wake(conn);
-	atomic_store(&conn->wake.has_sleeper, false);
 	shm_conn_put(conn);
 }
 
