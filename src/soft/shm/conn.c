@@ -23,8 +23,7 @@
 
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
-		    struct shm_conn **conn_out)
+int shm_conn_create(struct shm_engine *engine, int fd, struct shm_conn **conn_out)
 {
 	struct shm_conn *conn = core_slab_alloc(sizeof(*conn));
 
@@ -38,7 +37,6 @@ int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 	conn->engine = engine;
 	shm_engine_get(engine);
 	conn->fd = fd;
-	conn->self = (uint8_t)self;
 	conn->setup->segment_fd = -1;
 	conn->setup->give_up_ns = UINT64_MAX;
 	conn->setup->retry_ns = UINT64_MAX;
@@ -172,9 +170,9 @@ bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 
 /* --- its segment --- */
 
-static void make_rings(struct shm_conn *conn, struct shm_segment *segment)
+static void make_rings(struct shm_conn *conn, struct shm_segment *segment, enum shm_index self)
 {
-	unsigned self = conn->self, peer = 1 - self;
+	const unsigned peer = 1 - self;
 
 	conn->mine = &segment->side[self];
 	conn->theirs = &segment->side[peer];
@@ -190,7 +188,7 @@ static void make_rings(struct shm_conn *conn, struct shm_segment *segment)
 	atomic_store_explicit(&conn->mine->armed, 1, memory_order_relaxed);
 }
 
-static int map_segment(struct shm_conn *conn, int fd)
+static int map_segment(struct shm_conn *conn, int fd, enum shm_index self)
 {
 	void *memory =
 		mmap(NULL, sizeof(struct shm_segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -202,7 +200,7 @@ static int map_segment(struct shm_conn *conn, int fd)
 		munmap(memory, sizeof(struct shm_segment));
 		return -ENOMEM;
 	}
-	make_rings(conn, memory);
+	make_rings(conn, memory, self);
 	/* release: pairs with the acquire in shm_conn_has_segment */
 	atomic_store_explicit(&conn->segment, memory, memory_order_release);
 	return 0;
@@ -219,7 +217,7 @@ int shm_conn_make_segment(struct shm_conn *conn, int *fd_out)
 		rc = -errno;
 		goto err;
 	}
-	rc = map_segment(conn, fd);
+	rc = map_segment(conn, fd, SHM_PASSIVE);
 	if (rc < 0)
 		goto err;
 	*fd_out = fd;
@@ -240,5 +238,5 @@ int shm_conn_map_segment(struct shm_conn *conn, int fd)
 	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
 	    info.st_size != sizeof(struct shm_segment))
 		return -EPROTO;
-	return map_segment(conn, fd);
+	return map_segment(conn, fd, SHM_ACTIVE);
 }

@@ -239,7 +239,6 @@ struct shm_conn {
 	_Atomic uint32_t state;	       /* written with the endpoint locked, where it has one */
 	uint64_t id;
 	int fd;
-	uint8_t self;  /* enum shm_index: our side of the segment */
 	uint8_t takes; /* enum transport_takes of our endpoint */
 	uint32_t pz;   /* zone of our endpoint: the peer may use keys of it */
 	/* NULL until the request is accepted; release after `mine`, `theirs` and `remote` are set */

@@ -111,8 +111,7 @@ static inline uint32_t shm_conn_announced(const struct shm_conn *conn)
 /* --- the object (conn.c), its segment --- */
 
 /* A connection with one reference around a socket, which it owns on success. */
-int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
-		    struct shm_conn **conn_out);
+int shm_conn_create(struct shm_engine *engine, int fd, struct shm_conn **conn_out);
 /* It is established: frees what the set-up has needed. More calls do nothing. */
 void shm_conn_end_setup(struct shm_conn *conn);
 void shm_conn_get(struct shm_conn *conn);

@@ -162,7 +162,7 @@ struct shm_conn *lab_make_far(struct lab *lab)
 	LAB_MUST(fd >= 0);
 	soft_fd_begin();
 	LAB_MUST(soft_fd_end(fd) == fd);
-	LAB_MUST(shm_conn_create(lab->engine, fd, SHM_ACTIVE, &far) == 0);
+	LAB_MUST(shm_conn_create(lab->engine, fd, &far) == 0);
 	shm_identity_learn(far, &hello);
 	shm_setup_learn_endpoint(far, &side);
 	LAB_MUST(shm_setup_take_keys(far, soft_keys_fd(lab->adapter.keys)) == 0);

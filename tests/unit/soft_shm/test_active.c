@@ -34,7 +34,7 @@ static int open_scene(void **state)
 	for (unsigned i = 0; i < CONNS; i++) {
 		struct shm_conn **conn = &scene->conns[i];
 
-		assert_int_equal(shm_conn_create(scene->lab->engine, -1, SHM_PASSIVE, conn), 0);
+		assert_int_equal(shm_conn_create(scene->lab->engine, -1, conn), 0);
 		assert_int_equal(shm_engine_add(scene->lab->engine, SHM_SLOT_CONN, *conn,
 						&scene->numbers[i]),
 				 0);

@@ -25,7 +25,7 @@ static int open_crowd(void **state)
 	for (unsigned i = 0; i < OTHERS; i++) {
 		int segment_fd;
 
-		assert_int_equal(shm_conn_create(lab->engine, -1, SHM_PASSIVE, &others[i]), 0);
+		assert_int_equal(shm_conn_create(lab->engine, -1, &others[i]), 0);
 		assert_int_equal(shm_engine_add(lab->engine, SHM_SLOT_CONN, others[i], &numbers[i]),
 				 0);
 		assert_int_equal(shm_conn_make_segment(others[i], &segment_fd), 0);

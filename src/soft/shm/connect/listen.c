@@ -223,7 +223,7 @@ static void take_caller(struct shm_listener *listener, int fd)
 	struct shm_engine *engine = listener->engine;
 	struct shm_conn *conn;
 
-	if (shm_conn_create(engine, fd, SHM_PASSIVE, &conn) < 0) {
+	if (shm_conn_create(engine, fd, &conn) < 0) {
 		shm_socket_close(fd);
 		return;
 	}

@@ -107,7 +107,7 @@ static void fill_side(struct shm_conn *conn, struct core_ep *ep,
 	struct shm_engine *engine = conn->engine;
 
 	/* on the passive side it is the requested qualifier, which the core has set */
-	if (conn->self == SHM_ACTIVE)
+	if (!conn->setup->listener)
 		ep->local_port = new_port();
 	conn->tx.read_limit = param->read_out;
 	side->port = ep->local_port;
@@ -370,7 +370,7 @@ static int create_active(struct shm_engine *engine, const union core_sockaddr *a
 
 	if (fd < 0)
 		return fd;
-	rc = shm_conn_create(engine, fd, SHM_ACTIVE, &conn);
+	rc = shm_conn_create(engine, fd, &conn);
 	if (rc < 0) {
 		soft_fd_close(fd);
 		return rc;
