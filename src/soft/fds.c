@@ -30,6 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/cancel.h"
 #include "core/base/log.h"
 #include "core/base/slab.h"
 #include "shared/fd.h"
@@ -255,6 +256,29 @@ void soft_fd_close(int fd)
 	/* the number is above a limit that was lowered: here a fork can leave a copy */
 	if (!is_replaced)
 		close(fd);
+}
+
+int soft_fd_accept(pthread_mutex_t *lock, const int *listening)
+{
+	int fd = -EBADF;
+
+	pthread_mutex_lock(lock);
+	if (*listening >= 0) {
+		soft_fd_begin();
+		fd = soft_fd_end(accept4(*listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	}
+	pthread_mutex_unlock(lock);
+	return fd;
+}
+
+void soft_fd_close_socket(int fd)
+{
+	int state = core_cancel_off();
+
+	if (fd >= 0)
+		(void)shutdown(fd, SHUT_RDWR);
+	soft_fd_close(fd);
+	core_cancel_restore(state);
 }
 
 int soft_fd_replace(int fd, int other)

@@ -8,6 +8,7 @@
 #ifndef SOFT_FDS_H
 #define SOFT_FDS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -31,6 +32,11 @@ int soft_fd_socket(int domain, int type);
  * in a forked child, where another file may have its number).
  */
 void soft_fd_close(int fd);
+
+/* The next connection of a listening socket, which the lock guards; -errno. -EBADF: it is closed. */
+int soft_fd_accept(pthread_mutex_t *lock, const int *listening);
+/* Shuts a socket down and closes it. So it ends although a child that is about to exec has a copy. */
+void soft_fd_close_socket(int fd);
 
 /*
  * Gives a listed descriptor, which other threads may be using, the file of another one, which is

@@ -93,7 +93,7 @@ static void conn_destroy(struct shm_conn *conn)
 		shm_engine_remove(engine, conn->id);
 	shm_conn_epoll_remove(conn);
 	drop_maps(conn);
-	shm_socket_close(conn->fd);
+	soft_fd_close_socket(conn->fd);
 	shm_conn_end_setup(conn);
 	if (conn->remote.view)
 		soft_view_put(conn->remote.view);

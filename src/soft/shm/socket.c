@@ -168,17 +168,6 @@ int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t 
 
 /* --- the socket --- */
 
-void shm_socket_close(int fd)
-{
-	int state = core_cancel_off();
-
-	/* also ends the connection while a child that is about to exec holds a copy */
-	if (fd >= 0)
-		shutdown(fd, SHUT_RDWR);
-	soft_fd_close(fd);
-	core_cancel_restore(state);
-}
-
 int shm_conn_epoll_add(struct shm_conn *conn)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = conn->id};

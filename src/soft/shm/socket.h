@@ -36,9 +36,6 @@ int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *
 		  unsigned count);
 int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t word);
 
-/* Shuts down and closes a listed socket; -1: none. */
-void shm_socket_close(int fd);
-
 /* Has the kernel say who sent each packet. A listening socket passes that on. */
 void shm_socket_name_senders(int fd);
 

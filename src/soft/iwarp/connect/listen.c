@@ -193,13 +193,6 @@ void iw_listener_remove_offered(struct iw_conn *conn)
 	(void)resume_accept(listener);
 }
 
-static void close_listening(int fd)
-{
-	if (fd >= 0)
-		(void)shutdown(fd, SHUT_RDWR); /* also if a child has a copy */
-	soft_fd_close(fd);
-}
-
 /* --- the TCP port --- */
 
 /* Listens on a port of the adapter's address (IWCM-09); 0: any. Sets listener->port. */
@@ -266,7 +259,7 @@ static int listen_any(struct iw_listener *listener)
 						     listener->qual);
 		if (listener->claim_fd >= 0)
 			return 0;
-		close_listening(listener->fd);
+		soft_fd_close_socket(listener->fd);
 		listener->fd = -1;
 		if (listener->claim_fd != -EADDRINUSE && listener->claim_fd != -EBUSY)
 			return listener->claim_fd;
@@ -340,7 +333,7 @@ void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener)
 	listener->is_closed = true;
 	if (timer)
 		(void)epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
-	close_listening(listener->fd);
+	soft_fd_close_socket(listener->fd);
 	listener->fd = -1;
 	pthread_mutex_unlock(&listener->lock);
 	soft_claim_give(listener->claim_fd);
@@ -354,20 +347,6 @@ void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener)
 }
 
 /* --- service thread --- */
-
-/* Takes a connection; -errno. */
-static int accept_next(struct iw_listener *listener)
-{
-	int fd = -EBADF;
-
-	pthread_mutex_lock(&listener->lock);
-	if (listener->fd >= 0) {
-		soft_fd_begin();
-		fd = soft_fd_end(accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
-	}
-	pthread_mutex_unlock(&listener->lock);
-	return fd;
-}
 
 static void take_caller(struct iw_listener *listener, int fd)
 {
@@ -428,14 +407,14 @@ void iw_listener_event(struct iw_listener *listener)
 
 	/* once for each event, because then there is a caller */
 	if (make_room(engine))
-		fd = accept_next(listener);
+		fd = soft_fd_accept(&listener->lock, &listener->fd);
 	if (iw_setup_is_shortage(fd) && !give_way(engine)) /* IWCM-40 */
 		pause_accept(listener);
 	for (unsigned i = 1; fd >= 0; i++) {
 		take_caller(listener, fd);
 		if (i == ACCEPT_MAX || !soft_callers_has_room(&engine->callers))
 			return;
-		fd = accept_next(listener);
+		fd = soft_fd_accept(&listener->lock, &listener->fd);
 	}
 }
 

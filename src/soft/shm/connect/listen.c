@@ -42,7 +42,7 @@ static int listen_on(struct shm_listener *listener, DAT_CONN_QUAL qual)
 	shm_dir_name(&engine->dir, &engine->ia->address, qual, name);
 	rc = shm_dir_listen(&engine->dir, fd, name, &listener->file);
 	if (rc < 0)
-		shm_socket_close(fd);
+		soft_fd_close_socket(fd);
 	else
 		listener->fd = fd;
 	return rc;
@@ -171,7 +171,7 @@ void shm_unlisten(struct shm_engine *engine, struct shm_listener *listener)
 		shm_engine_remove(engine, listener->id);
 	if (fd >= 0)
 		shm_dir_remove(&engine->dir, &listener->file);
-	shm_socket_close(fd);
+	soft_fd_close_socket(fd);
 	soft_fd_close(listener->port_fd);
 	listener->port_fd = -1;
 	shm_listener_put(listener);
@@ -224,7 +224,7 @@ static void take_caller(struct shm_listener *listener, int fd)
 	struct shm_conn *conn;
 
 	if (shm_conn_create(engine, fd, &conn) < 0) {
-		shm_socket_close(fd);
+		soft_fd_close_socket(fd);
 		return;
 	}
 	shm_conn_set_state(conn, SHM_ARRIVING);
@@ -239,26 +239,12 @@ static void take_caller(struct shm_listener *listener, int fd)
 	shm_conn_set_deadline(conn, conn->setup->give_up_ns);
 }
 
-/* A caller; -errno. */
-static int accept_next(struct shm_listener *listener)
-{
-	int fd = -EBADF;
-
-	pthread_mutex_lock(&listener->lock);
-	if (listener->fd >= 0) {
-		soft_fd_begin();
-		fd = soft_fd_end(accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
-	}
-	pthread_mutex_unlock(&listener->lock);
-	return fd;
-}
-
 void shm_listener_event(struct shm_listener *listener)
 {
 	int fd = 0;
 
 	for (unsigned i = 0; i < ACCEPT_MAX && fd >= 0; i++) {
-		fd = accept_next(listener);
+		fd = soft_fd_accept(&listener->lock, &listener->fd);
 		if (fd >= 0)
 			take_caller(listener, fd);
 	}
