@@ -145,3 +145,16 @@ void *soft_callers_first(struct soft_callers *callers, bool (*get)(void *conn))
 	pthread_mutex_unlock(&callers->lock);
 	return caller ? caller->conn : NULL;
 }
+
+bool soft_callers_find_offered(struct soft_callers *callers,
+			       bool (*is_it)(void *conn, void *argument), void *argument)
+{
+	const struct soft_caller *caller;
+
+	pthread_mutex_lock(&callers->lock);
+	caller = callers->lists[SOFT_CALLER_OFFERED].first;
+	while (caller && !is_it(caller->conn, argument))
+		caller = caller->next;
+	pthread_mutex_unlock(&callers->lock);
+	return caller != NULL;
+}

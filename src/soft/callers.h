@@ -61,5 +61,11 @@ bool soft_callers_has_room(struct soft_callers *callers);
  * is being destroyed. NULL: none gives way.
  */
 void *soft_callers_first(struct soft_callers *callers, bool (*get)(void *conn));
+/*
+ * Calls the function for the connections whose requests the consumer has not answered, oldest
+ * first, until it returns true; with the lock held, so that none of them is answered meanwhile.
+ */
+bool soft_callers_find_offered(struct soft_callers *callers,
+			       bool (*is_it)(void *conn, void *argument), void *argument);
 
 #endif

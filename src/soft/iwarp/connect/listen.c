@@ -28,11 +28,6 @@
 #define CHOOSE_MAX 64u /* ports to try per call for a qualifier of ours */
 #define PAUSE_NS (20 * IW_NS_PER_MS)
 
-struct conn_list {
-	struct iw_conn *first;
-	struct iw_conn *last;
-};
-
 struct iw_listener {
 	struct iw_watch watch; /* first */
 	struct iw_engine *engine;
@@ -47,7 +42,6 @@ struct iw_listener {
 	int fd;
 	bool is_closed;
 	bool is_paused; /* descriptors are short, or callers have their share (callers.h) */
-	struct conn_list offered;
 };
 
 static void listener_get(struct iw_listener *listener)
@@ -140,57 +134,16 @@ void iw_setup_drop_all(struct iw_engine *engine, struct iw_listener *listener)
 
 /* --- requests that the consumer has not answered --- */
 
-static void list_append(struct conn_list *list, struct iw_conn *conn)
-{
-	struct iw_passive *passive = &conn->setup->passive;
-
-	passive->is_listed = true;
-	passive->next = NULL;
-	passive->prev = list->last;
-	if (list->last)
-		list->last->setup->passive.next = conn;
-	else
-		list->first = conn;
-	list->last = conn;
-}
-
-static void list_remove(struct conn_list *list, struct iw_conn *conn)
-{
-	struct iw_passive *passive = &conn->setup->passive;
-
-	if (!passive->is_listed)
-		return;
-	passive->is_listed = false;
-	if (passive->prev)
-		passive->prev->setup->passive.next = passive->next;
-	else
-		list->first = passive->next;
-	if (passive->next)
-		passive->next->setup->passive.prev = passive->prev;
-	else
-		list->last = passive->prev;
-}
-
 void iw_listener_add_offered(struct iw_conn *conn)
 {
-	struct iw_listener *listener = conn->listener;
-
-	pthread_mutex_lock(&listener->lock);
-	list_append(&listener->offered, conn);
-	pthread_mutex_unlock(&listener->lock);
 	soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_OFFERED);
-	(void)resume_accept(listener);
+	(void)resume_accept(conn->listener);
 }
 
 void iw_listener_remove_offered(struct iw_conn *conn)
 {
-	struct iw_listener *listener = conn->listener;
-
-	pthread_mutex_lock(&listener->lock);
-	list_remove(&listener->offered, conn);
-	pthread_mutex_unlock(&listener->lock);
 	soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_NONE);
-	(void)resume_accept(listener);
+	(void)resume_accept(conn->listener);
 }
 
 /* --- the TCP port --- */
@@ -439,25 +392,24 @@ static bool is_repetition(const struct iw_passive *first, const struct iw_passiv
 	       soft_address_is_same(&first->from, &second->from);
 }
 
+/* Gives the first request the socket of the second one, if that is the first one again. */
+static bool take_over(void *first_caller, void *second_caller)
+{
+	struct iw_conn *first = first_caller, *second = second_caller;
+	int fd = first->fd;
+
+	if (first->listener != second->listener ||
+	    !is_repetition(&first->setup->passive, &second->setup->passive))
+		return false;
+	first->fd = second->fd;
+	second->fd = fd;
+	/* the second try may have another revision */
+	first->setup->passive.request = second->setup->passive.request;
+	return true;
+}
+
 bool iw_listener_take_over(struct iw_conn *conn)
 {
-	struct iw_listener *listener = conn->listener;
-	struct iw_passive *passive = &conn->setup->passive;
-	struct iw_conn *first;
-
 	iw_conn_unwatch(conn);
-	pthread_mutex_lock(&listener->lock);
-	for (first = listener->offered.first; first; first = first->setup->passive.next)
-		if (is_repetition(&first->setup->passive, passive))
-			break;
-	if (first) {
-		int fd = first->fd;
-
-		first->fd = conn->fd;
-		conn->fd = fd;
-		/* the second try may have another revision */
-		first->setup->passive.request = passive->request;
-	}
-	pthread_mutex_unlock(&listener->lock);
-	return first != NULL;
+	return soft_callers_find_offered(&conn->engine->callers, take_over, conn);
 }

@@ -59,10 +59,6 @@ struct iw_passive {
 	union core_sockaddr from; /* without port */
 	uint32_t peer_reads;	  /* RDMA Reads that the peer serves at a time */
 	bool has_failed;	  /* the service thread reports it */
-	/* OFFERED: the listener's list of unanswered requests (listener's lock) */
-	struct iw_conn *next;
-	struct iw_conn *prev;
-	bool is_listed;
 };
 
 struct iw_setup {
