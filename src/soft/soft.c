@@ -383,12 +383,3 @@ static const struct transport_ops soft_ops = {
 };
 
 const struct transport_ops *const transport_this = &soft_ops;
-
-void soft_counters(const struct core_ia *ia, uint64_t *counters_out)
-{
-	const struct soft_adapter *adapter = ia->transport;
-	unsigned i;
-
-	for (i = 0; i < SHM_COUNT_END; i++)
-		counters_out[i] = atomic_load(&adapter->shm->counters[i]);
-}

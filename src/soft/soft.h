@@ -27,7 +27,4 @@ uint64_t soft_polls(const struct soft_adapter *adapter);
 /* Has the last thread that polled armed the engines, and sleeps? */
 bool soft_is_unattended(const struct soft_adapter *adapter);
 
-/* Copies the counters of the engine (enum shm_counter, all of them); for tests. */
-void soft_counters(const struct core_ia *ia, uint64_t *counters_out);
-
 #endif

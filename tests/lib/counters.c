@@ -13,12 +13,12 @@
 __attribute__((visibility("default"))) void
 opendat_test_counters(DAT_HANDLE handle, struct copy_path_counts *counts_out)
 {
-	uint64_t counters[SHM_COUNT_END];
+	const struct core_ia *ia = ((const struct core_handle *)handle)->ia;
+	_Atomic uint64_t *counters = soft_adapter_of(ia)->shm->counters;
 
-	soft_counters(((const struct core_handle *)handle)->ia, counters);
 	*counts_out = (struct copy_path_counts){
-		.map = counters[SHM_COUNT_MAP],
-		.cma = counters[SHM_COUNT_CMA],
-		.ring = counters[SHM_COUNT_RING],
+		.map = atomic_load(&counters[SHM_COUNT_MAP]),
+		.cma = atomic_load(&counters[SHM_COUNT_CMA]),
+		.ring = atomic_load(&counters[SHM_COUNT_RING]),
 	};
 }
