@@ -77,8 +77,7 @@ struct iw_conn {
 	DAT_EVENT_NUMBER end; /* CLOSING: the event number for the core */
 	bool is_draining;     /* graceful disconnect: ends when all requests are done */
 	bool is_lost;	      /* TCP has failed: nothing can be sent any more */
-	bool is_reset;	      /* and not because the peer had ended its direction before */
-	int error;	      /* the errno with which it failed first; 0: none */
+	int error;	      /* the errno with which it failed; 0: none */
 	bool has_more;	      /* the budget has ended the last pass */
 	uint32_t moved; /* bytes, by the last poll, with those of requests that it has completed */
 	uint64_t retry_ns; /* the kernel lacked memory: no call for the socket before; 0: none */
@@ -112,14 +111,18 @@ static inline void iw_conn_set_state(struct iw_conn *conn, enum iw_state state)
 }
 
 /* A call for the socket has failed with that error. The kernel tells it once: after a reset the
- * next call finds the end of the stream, as behind a FIN. EPIPE alone comes after a FIN, too. */
+ * next call finds the end of the stream, as behind a FIN. */
 static inline void iw_conn_lose(struct iw_conn *conn, int error)
 {
 	conn->is_lost = true;
-	if (error != -EPIPE)
-		conn->is_reset = true;
-	if (!conn->error)
+	if (!conn->error || conn->error == EPIPE)
 		conn->error = -error;
+}
+
+/* Has TCP failed, and not because the peer had ended its direction before? */
+static inline bool iw_conn_is_reset(const struct iw_conn *conn)
+{
+	return conn->error && conn->error != EPIPE; /* which comes after a FIN, too */
 }
 
 /* Does a message wait for a Receive, so that later ones wait behind it? */

@@ -78,7 +78,7 @@ static void end_of_stream(struct iw_conn *conn, struct core_ep *ep)
 		conn->is_lost = true; /* the set-up has failed */
 		return;
 	}
-	if (conn->is_reset || rx->is_open || iw_buffer_count(&rx->in)) {
+	if (iw_conn_is_reset(conn) || rx->is_open || iw_buffer_count(&rx->in)) {
 		/* IWCM-31: within an FPDU */
 		iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
 		iw_complete_lost(conn, ep, DAT_DTO_ERR_TRANSPORT);

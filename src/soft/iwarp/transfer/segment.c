@@ -399,9 +399,9 @@ static void start_waiting(struct iw_conn *conn)
 	uint64_t limit_ns = conn->engine->settings.rnr_timeout_ms * UINT64_C(1000000);
 	struct iw_rx *rx = &conn->stream.rx;
 
-	if (rx->is_waiting)
+	if (rx->waiting_ns)
 		return;
-	rx->is_waiting = true;
+	rx->waiting_ns = UINT64_MAX;
 	if (!limit_ns)
 		return;
 	rx->waiting_ns = core_now_ns() + limit_ns;
@@ -410,7 +410,6 @@ static void start_waiting(struct iw_conn *conn)
 
 void iw_message_end_waiting(struct iw_conn *conn)
 {
-	conn->stream.rx.is_waiting = false;
 	conn->stream.rx.waiting_ns = 0;
 }
 
@@ -448,7 +447,7 @@ static bool is_too_late(struct iw_conn *conn)
 {
 	const struct iw_rx *rx = &conn->stream.rx;
 
-	if (!rx->waiting_ns)
+	if (rx->waiting_ns == UINT64_MAX)
 		return false;
 	if (core_now_ns() >= rx->waiting_ns)
 		return true;

@@ -124,15 +124,15 @@ struct iw_tx {
 	uint32_t held;		 /* posts that wait for more (tx.h) */
 	uint32_t msn[IW_QUEUES]; /* of the next message */
 	uint32_t mulpdu;
-	bool is_blocked;	     /* TCP takes nothing now */
-	bool may_send;		     /* MPA-18 */
-	bool has_told_wait;	     /* the log has it that requests wait for that */
-	uint64_t wait_ns;	     /* when the log gets it; 0: none has waited */
-	uint8_t repeats;	     /* of the RTR (IWCM-52) */
-	uint64_t repeat_ns;	     /* when the next one is due; 0: none */
-	bool is_over;		     /* nothing more is queued: the connection ends */
-	bool is_cut;		     /* rx.in has the rest of the FPDU that had begun */
-	iw_error error;		     /* of the Terminate that ends the stream; IW_NO_ERROR: none */
+	bool is_blocked;    /* TCP takes nothing now */
+	bool may_send;	    /* MPA-18 */
+	uint64_t wait_ns;   /* when the log gets it that requests wait for that; 0: none has waited,
+			   * UINT64_MAX: it has it */
+	uint8_t repeats;    /* of the RTR (IWCM-52) */
+	uint64_t repeat_ns; /* when the next one is due; 0: none */
+	bool is_over;	    /* nothing more is queued: the connection ends */
+	bool is_cut;	    /* rx.in has the rest of the FPDU that had begun */
+	iw_error error;	    /* of the Terminate that ends the stream; IW_NO_ERROR: none */
 	struct iw_offender offender; /* what it names */
 	/* the message that has begun, and has to be finished before another one does (DDP-10) */
 	enum iw_under_way {
@@ -221,8 +221,8 @@ struct iw_rx {
 	uint32_t drain_told;   /* and that the message after so many Sends waits */
 	bool is_any;	       /* a valid FPDU has come */
 	bool is_blocked;       /* a message waits for a Receive and the spill space is full */
-	bool is_waiting;       /* a message waits for a Receive */
-	uint64_t waiting_ns;   /* until when, if there is a time limit; else 0 */
+	uint64_t waiting_ns;   /* until when a message may wait for a Receive; 0: none waits,
+			      * UINT64_MAX: for ever */
 	uint64_t end_ns;       /* a foreign peer has ended its direction while messages wait: until
 				* when they do; else 0 */
 };

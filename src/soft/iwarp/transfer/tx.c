@@ -443,7 +443,7 @@ static void wait_for_first(struct iw_conn *conn)
 	struct iw_tx *tx = &conn->stream.tx;
 	uint64_t now;
 
-	if (tx->has_told_wait)
+	if (tx->wait_ns == UINT64_MAX)
 		return;
 	now = core_now_ns();
 	if (!tx->wait_ns)
@@ -452,7 +452,7 @@ static void wait_for_first(struct iw_conn *conn)
 		iw_conn_lower_deadline(conn, tx->wait_ns);
 		return;
 	}
-	tx->has_told_wait = true;
+	tx->wait_ns = UINT64_MAX;
 	core_log(CORE_LOG_CONN | CORE_LOG_ERROR | CORE_LOG_WARNING,
 		 "%s: requests wait for the first message of the peer, which has connected without "
 		 "the peer-to-peer model and has to send first",
