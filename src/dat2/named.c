@@ -64,7 +64,7 @@ static void fill(const struct core_ia *ia, struct named *named)
 	snprintf(named->mtu, sizeof(named->mtu), "%u", link->mtu ? link->mtu : NAMED_MTU);
 	snprintf(named->port, sizeof(named->port), "%u", link->port ? link->port : 1);
 	add(named, "DAT_IB_PROVIDER_NAME", "OPENDAT");
-	add(named, "DAT_IB_DEVICE_NAME", ia->device);
+	add(named, "DAT_IB_DEVICE_NAME", link->device ? link->device : ia->device);
 	add(named, "DAT_IB_CONNECTIVITY_MODE", "DIRECT");
 	add(named, "DAT_IB_RDMA_READ", "TRUE");
 	add(named, "DAT_IB_NODE_GUID", named->guid);

@@ -2,6 +2,8 @@
 /* What differs between DAT 2.0 and 1.2 in attributes, completions and rejections. */
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <dat2/dat_ib_extensions.h>
@@ -22,15 +24,20 @@ static DAT_DTO_COMPLETION_EVENT_DATA completion(DAT_EVD_HANDLE evd, unsigned int
 }
 
 /* The value of a named attribute of the adapter. */
-static bool is_true(const struct rig *rig, const char *name)
+static const char *named(const struct dt_ia *ia, const char *name)
 {
-	const DAT_PROVIDER_ATTR *provider = &rig->ia.provider;
+	const DAT_PROVIDER_ATTR *provider = &ia->provider;
 
 	for (DAT_COUNT i = 0; i < provider->num_provider_specific_attr; i++)
 		if (!strcmp(provider->provider_specific_attr[i].name, name))
-			return !strcmp(provider->provider_specific_attr[i].value, "TRUE");
+			return provider->provider_specific_attr[i].value;
 	fail_msg("no attribute %s", name);
-	return false;
+	return NULL;
+}
+
+static bool is_true(const struct rig *rig, const char *name)
+{
+	return !strcmp(named(&rig->ia, name), "TRUE");
 }
 
 /* D2-ATTR-17: an adapter says what it has, and refuses what it has not. True: it has none. */
@@ -79,6 +86,64 @@ static void ia_query__fields_of_2__filled(void **state)
 	assert_int_equal(provider->dapl_version_minor, 0);
 	assert_int_equal(provider->ha_supported, DAT_FALSE);
 	assert_true(is_true(rig, "DAT_IB_RDMA_READ"));
+}
+
+/* Groups of four lower-case hexadecimal digits with colons? */
+static void check_groups(const char *value, size_t groups)
+{
+	assert_int_equal(strlen(value), groups * 5 - 1);
+	for (size_t i = 0; value[i]; i++)
+		assert_non_null(strchr(i % 5 == 4 ? ":" : "0123456789abcdef", value[i]));
+}
+
+/* The first line of that file of the virtual machine's device. */
+static void check_file(const char *value, const char *device, const char *file)
+{
+	char path[128], line[64] = "";
+	FILE *from;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", device, file);
+	from = fopen(path, "re");
+	assert_non_null(from);
+	assert_non_null(fgets(line, sizeof(line), from));
+	fclose(from);
+	line[strcspn(line, "\n")] = '\0';
+	assert_string_equal(value, line);
+}
+
+/* D2-ATTR-02 D2-ATTR-05 D2-ATTR-06 D2-ATTR-07 D2-ATTR-08 D2-ATTR-09 */
+static void ia_query__port__told_by_name(void **state)
+{
+	static const char *const names[] = {"DAT_IB_DEVICE_NAME", "DAT_IB_NODE_GUID", "DAT_IB_GID",
+					    "DAT_IB_TRANSPORT_MTU"};
+	const struct rig *rig = *state;
+	const char *device = getenv("RDMA_VM_DEV"), *found[4];
+	bool is_fake = !strcmp(dt_adapter(), "verbs-fake");
+	struct dt_ia other;
+
+	dt_ia_open(&other);
+	for (size_t i = 0; i < 4; i++) {
+		found[i] = named(&rig->ia, names[i]);
+		assert_string_equal(found[i], named(&other, names[i]));
+	}
+	dt_ia_close(&other);
+	check_groups(found[1], 4);
+	check_groups(found[2], 8);
+	assert_string_equal(named(&rig->ia, "DAT_IB_PORT_STATUS"), "ACTIVE");
+	assert_string_equal(named(&rig->ia, "DAT_IB_PORT_NUMBER"), "1");
+	if (!dt_is_verbs()) {
+		assert_string_equal(found[3], "4096");
+	} else if (is_fake) {
+		assert_string_equal(found[0], "fake0");
+		assert_string_equal(found[1], "0001:0203:0405:06fe");
+		assert_string_equal(found[2], "fe80:0000:0000:0000:0000:0000:0000:0100");
+		assert_string_equal(found[3], "2048");
+	} else if (device) {
+		assert_string_equal(found[0], device);
+		check_file(found[1], device, "node_guid");
+		check_file(found[2], device, "ports/1/gids/0");
+		assert_string_equal(found[3], "1024"); /* of an interface with 1500 */
+	}
 }
 
 /* D2-DTO-07 D2-DTO-10 D2-DTO-13 D2-VRB-13 */
@@ -704,6 +769,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(ia_query__fields_of_2__filled),
+		rig_test(ia_query__port__told_by_name),
 		rig_test(completions__each_kind__tell_the_operation),
 		rig_test(completions__flushed__tell_the_operation),
 		rig_test(post__more_than_32_bits__refused),

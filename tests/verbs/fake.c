@@ -183,6 +183,27 @@ const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
+__be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	static const unsigned char guid[8] = {0, 1, 2, 3, 4, 5, 6, 0xfe};
+	__be64 number;
+
+	(void)device;
+	memcpy(&number, guid, sizeof(guid));
+	return number;
+}
+
+int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	(void)context;
+	memset(gid->raw, 0, sizeof(gid->raw));
+	gid->raw[0] = 0xfe;
+	gid->raw[1] = 0x80;
+	gid->raw[14] = port_num;
+	gid->raw[15] = (unsigned char)index;
+	return 0;
+}
+
 const char *ibv_event_type_str(enum ibv_event_type type)
 {
 	(void)type;
@@ -194,6 +215,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 		   struct _compat_ibv_port_attr *port_attr)
 {
 	struct ibv_port_attr attr = {.state = IBV_PORT_ACTIVE,
+				     .active_mtu = IBV_MTU_2048,
 				     .max_msg_sz = FAKE_MESSAGE_MAX >> port_num,
 				     .link_layer = IBV_LINK_LAYER_ETHERNET};
 

@@ -15,6 +15,7 @@
 
 #include <dat/dat_registry.h>
 
+#include "core/base/instance.h"
 #include "verbs/device/device.h"
 
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
@@ -37,6 +38,11 @@ static DAT_IA_HANDLE open_second(void)
 	return ia;
 }
 
+static const struct core_link *link_of(DAT_IA_HANDLE ia)
+{
+	return &((const struct core_ia *)((struct core_handle *)ia)->object)->link;
+}
+
 /* Each port has its own address and limits. The attribute "device" names device and port. */
 static void check_port(DAT_IA_HANDLE ia, uint8_t port, const char *device)
 {
@@ -50,6 +56,20 @@ static void check_port(DAT_IA_HANDLE ia, uint8_t port, const char *device)
 	assert_int_equal(attr.max_rdma_size, FAKE_MESSAGE_MAX >> port);
 	assert_string_equal(attr.transport_attr[0].name, "device");
 	assert_string_equal(attr.transport_attr[0].value, device);
+	assert_int_equal(link_of(ia)->port, port);
+	assert_int_equal(link_of(ia)->gid[14], port);
+	assert_false(link_of(ia)->is_down);
+}
+
+/* D2-ATTR-08 */
+static void ia_open__port_down__known(void **state)
+{
+	(void)state;
+	fake_port(false);
+	assert_int_equal(rig_open(&rig), DAT_SUCCESS);
+	assert_true(link_of(rig.ia)->is_down);
+	fake_port(true);
+	rig_close(&rig);
 }
 
 /* IA-QUERY-11: an object of one IA is not accepted by the other */
@@ -197,6 +217,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_query__two_ports__an_adapter_each),
+		cmocka_unit_test(ia_open__port_down__known),
 		cmocka_unit_test(ia_open__peers_of_one_user_only__not_supported),
 		cmocka_unit_test(psp_create__local_socket__nobody_can_send_to_it),
 		cmocka_unit_test(ia_open__service_thread__has_a_name),

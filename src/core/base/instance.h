@@ -37,6 +37,7 @@ struct core_adapter {
 
 /* What the transport knows of the port, as named attributes tell it; 0: nothing. */
 struct core_link {
+	const char *device; /* NULL: the instance's */
 	uint8_t guid[8];
 	uint8_t gid[16];
 	bool has_gid;

@@ -495,6 +495,23 @@ static void fill_takes(struct vrb_adapter *adapter, const struct ibv_device_attr
 		adapter->takes |= TRANSPORT_TAKES_ATOMICS;
 }
 
+/* What programs of DAT 2.0 look for by name (D2-ATTR-02, D2-ATTR-05 to D2-ATTR-09). */
+static void fill_link(struct vrb_adapter *adapter, const struct ibv_port_attr *port)
+{
+	const uint64_t guid = ibv_get_device_guid(adapter->context->device); /* network order */
+	struct core_link *link = &adapter->ia->link;
+	union ibv_gid gid;
+
+	link->device = ibv_get_device_name(adapter->context->device);
+	link->port = adapter->anchor->port_num;
+	memcpy(link->guid, &guid, sizeof(guid));
+	link->has_gid = !ibv_query_gid(adapter->context, adapter->anchor->port_num, 0, &gid);
+	if (link->has_gid)
+		memcpy(link->gid, gid.raw, sizeof(gid.raw));
+	link->mtu = 128u << port->active_mtu; /* IBV_MTU_256 is 1 */
+	link->is_down = port->state != IBV_PORT_ACTIVE;
+}
+
 static void fill_transfers(struct vrb_adapter *adapter, const struct ibv_port_attr *port)
 {
 	const struct vrb_limits *limits = &adapter->limits;
@@ -601,6 +618,7 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	choose_windows(adapter, &device.orig_attr);
 	fill_limits(adapter, &device.orig_attr);
 	fill_takes(adapter, &device.orig_attr);
+	fill_link(adapter, &port);
 	fill_transfers(adapter, &port);
 	fill_counts(ia, &device.orig_attr);
 	fill_names(ia, &device.orig_attr);
