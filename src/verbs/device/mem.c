@@ -245,20 +245,23 @@ void vrb_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 
 /*
  * A device that cannot change the access of a registration gets another one instead. What was
- * posted with the old one fails then. False: peers still have access.
+ * posted with the old one fails then. Neither is possible while windows are bound to it. False:
+ * peers still have access. LMR locked: no bind of it begins.
  */
 static bool end_remote(struct core_lmr *lmr)
 {
+	const struct vrb_adapter *adapter = vrb_adapter_of(lmr->pz->ia);
 	struct vrb_lmr *region = lmr->transport;
-	int access = region_access(vrb_adapter_of(lmr->pz->ia), lmr) &
-		     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	int access = region_access(adapter, lmr) & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	struct ibv_mr *local = region->mr;
 
+	if (adapter->has_windows && atomic_load(&lmr->bound))
+		return false;
 	if (ibv_rereg_mr(local, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access)) {
 		local = reg_mr(lmr->pz, lmr->address, lmr->length, access);
 		if (!local)
 			return false;
-		if (ibv_dereg_mr(region->mr)) { /* for example, because windows are bound to it */
+		if (ibv_dereg_mr(region->mr)) {
 			vrb_mr_destroy(local);
 			return false;
 		}
