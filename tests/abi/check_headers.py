@@ -8,7 +8,7 @@
 GEN-01 D2-GEN-01: udat.h alone declares everything. GEN-02: the library resolves every function that
 the headers declare. GEN-31: C++ programs can include the headers. D2-GEN-10 D2-GEN-11 D2-GEN-12
 D2-GEN-13: thread safety and extensions that were defined before, system headers, dat_ib_extensions.h
-alone. D2-GEN-03: a file that includes both versions.
+alone. D2-GEN-02 D2-IW-01: every header. D2-GEN-03: a file that includes both versions.
 """
 
 import argparse

@@ -309,8 +309,8 @@ static void expect_dead(struct rig *rig, const struct dt_buf *buf)
 	dt_check_bytes(rig->y.p, 8, RIG_FILL);
 }
 
-/* D2-INV-01 D2-INV-04 D2-INV-06 D2-INV-07 D2-INV-11 D2-INV-13 D2-INV-14 D2-DTO-07 D2-DTO-10 D2-TCP-04:
- * several sizes, the Write in front of the first message arrives */
+/* D2-INV-01 D2-INV-04 D2-INV-06 D2-INV-07 D2-INV-11 D2-INV-13 D2-INV-14 D2-DTO-07 D2-DTO-10 D2-TCP-04
+ * D2-SHM-04: several sizes, the Write in front of the first message arrives */
 static void send_with_invalidate__region__dead_for_peers_alone(void **state)
 {
 	static const size_t sizes[] = {0, 8, 4096, 60000};
@@ -495,7 +495,7 @@ static void atomic_word(struct rig *rig, struct dt_buf *buf)
 		      buf);
 }
 
-/* D2-ATOM-01 D2-ATOM-02 D2-ATOM-03 D2-ATOM-05 D2-ATOM-11 D2-ATOM-26 D2-ATOM-27 D2-VRB-03 D2-VRB-04
+/* D2-ATOM-01 D2-ATOM-02 D2-ATOM-03 D2-ATOM-04 D2-ATOM-05 D2-ATOM-11 D2-ATOM-26 D2-ATOM-27 D2-VRB-03 D2-VRB-04
  * D2-VRB-05 */
 static void atomics__add_and_swap__value_before_comes_back(void **state)
 {
@@ -650,7 +650,7 @@ static void *add_locally(void *word)
 	return NULL;
 }
 
-/* D2-ATOM-17 D2-ATOM-18 D2-ATOM-21 */
+/* D2-ATOM-17 D2-ATOM-18 D2-ATOM-21 D2-SHM-06 D2-SHM-07 */
 static void atomics__eight_endpoints_and_a_thread__sum_is_exact(void **state)
 {
 	struct rig *rig = *state;
@@ -692,7 +692,7 @@ static void atomics__eight_endpoints_and_a_thread__sum_is_exact(void **state)
 	dt_ok(dat_lmr_free(word.lmr));
 }
 
-/* D2-EXT-03 D2-EXT-04 D2-EXT-05 D2-COLL-02 */
+/* D2-EXT-03 D2-EXT-04 D2-EXT-05 D2-GEN-19 */
 static void extension_op__unknown_or_bad_handle__refused(void **state)
 {
 	struct rig *rig = *state;
@@ -700,11 +700,25 @@ static void extension_op__unknown_or_bad_handle__refused(void **state)
 	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 8);
 
 	assert_int_equal(dat_extension_op(rig->ia.pz, 999), 0xbfff0000);
-	assert_int_equal(dat_extension_op(rig->ia.pz, DAT_IB_COLLECTIVE_BARRIER_OP), 0xbfff0000);
+	assert_int_equal(DAT_NOT_IMPLEMENTED, 0x3fff0000);
 	dt_fails_with(dat_extension_op(NULL, DAT_IB_FETCH_AND_ADD_OP), DAT_INVALID_HANDLE,
 		      DAT_INVALID_HANDLE1);
 	dt_fails_with(dat_ib_post_fetch_and_add(rig->ia.pz, 1, &seg, dt_cookie(1), &remote, 0),
 		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+}
+
+/* D2-COLL-02: each of the twenty, without arguments and with pointers that nobody may follow */
+static void extension_op__collectives__not_implemented(void **state)
+{
+	struct rig *rig = *state;
+	void *nowhere = DT_NEVER_A_HANDLE;
+
+	for (int op = DAT_IB_COLLECTIVE_CREATE_MEMBER_OP; op <= DAT_IB_COLLECTIVE_BARRIER_OP;
+	     op++) {
+		dt_returns(dat_extension_op(rig->ia.ia, op), 0xbfff0000);
+		dt_returns(dat_extension_op(rig->ia.pz, op, nowhere, nowhere, nowhere, nowhere),
+			   0xbfff0000);
+	}
 }
 
 /* D2-CR-01 D2-CR-02 D2-CR-04 D2-CR-06 */
@@ -788,6 +802,7 @@ int main(void)
 		rig_test(send_with_invalidate__suppressed__completes_at_the_peer_alone),
 		bench_test(new_operations__shared_queue__take_its_receive),
 		rig_test(extension_op__unknown_or_bad_handle__refused),
+		rig_test(extension_op__collectives__not_implemented),
 		conn_test(cr_reject__with_data__they_reach_the_active_side),
 		conn_test(cr_reject__bad_size_or_pointer__invalid_parameter),
 		conn_test(ep_modify__communicator__own_or_zeros),

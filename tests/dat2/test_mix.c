@@ -137,7 +137,7 @@ static void exchange(struct end *one, struct end *other)
 	all_are(bytes(one) + 3550, 50, 2);
 }
 
-/* D2-MIX-01 D2-MIX-02 */
+/* D2-MIX-01 D2-MIX-02 D2-COEX-05 D2-REG-02: one provider library for both registries */
 static void transfers__both_directions__every_byte_arrives(void **state)
 {
 	(void)state;
@@ -199,7 +199,7 @@ static void send__longer_than_the_receive__length_error(void **state)
 	}
 }
 
-/* D2-MIX-07 */
+/* D2-MIX-07 D2-IMM-17 */
 static void immediate__to_an_endpoint_of_1_2__refused(void **state)
 {
 	struct pair pair;

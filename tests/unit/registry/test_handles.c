@@ -123,7 +123,7 @@ static void no_handles(void)
 	must_be_refused_everywhere((char *)&object + 4);
 }
 
-/* GEN-14 GEN-33 */
+/* GEN-14 GEN-33 D2-REG-21 D2-OPEN-17 */
 static void every_type__null_small_or_misaligned__invalid_handle(void **state)
 {
 	(void)state;

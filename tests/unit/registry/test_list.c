@@ -58,7 +58,8 @@ static void list_three(void)
 	must(mock.notes[0] == '\0');
 }
 
-/* REG-LIST-01 REG-LIST-02 REG-LIST-03 REG-LIST-04 REG-LIST-15 REG-LIST-16 CONF-06 CONF-34 */
+/* REG-LIST-01 REG-LIST-02 REG-LIST-03 REG-LIST-04 REG-LIST-15 REG-LIST-16 CONF-06 CONF-34
+ * D2-OPEN-12 D2-CONF-01 */
 static void registry_list__three_entries__as_in_the_file(void **state)
 {
 	(void)state;
@@ -107,7 +108,7 @@ static void list_bad(void)
 	}
 }
 
-/* REG-LIST-08 REG-LIST-09 REG-LIST-10 REG-LIST-11 REG-LIST-12 */
+/* REG-LIST-08 REG-LIST-09 REG-LIST-10 REG-LIST-11 REG-LIST-12 D2-OPEN-14 D2-OPEN-15 */
 static void registry_list__bad_arguments__invalid_parameter(void **state)
 {
 	(void)state;
@@ -161,7 +162,7 @@ static void list_hidden(void)
 	must(is_block(&blocks[2], "a", 3, DAT_TRUE));
 }
 
-/* CONF-19 CONF-21 CONF-24 CONF-29 CONF-30 CONF-32 CONF-33 */
+/* CONF-19 CONF-21 CONF-24 CONF-29 CONF-30 CONF-32 CONF-33 D2-CONF-02 */
 static void registry_list__lines_that_do_not_count__not_listed(void **state)
 {
 	(void)state;
@@ -339,7 +340,7 @@ static void copy_of_file(void)
 	must(open_simply("copy") == DAT_SUCCESS);
 }
 
-/* CONF-01: the copy in the folder that was chosen when libdat was built */
+/* CONF-01 D2-CONF-07: the copy in the folder that was chosen when libdat was built */
 static void registry_list__no_override__copy_of_the_build_first(void **state)
 {
 	(void)state;
@@ -355,7 +356,7 @@ static void solaris_file(void)
 	must(is_block(&blocks[0], "solaris", 2, DAT_FALSE));
 }
 
-/* CONF-02 */
+/* CONF-02 D2-CONF-07 */
 static void registry_list__no_etc_dat_conf__solaris_place(void **state)
 {
 	(void)state;

@@ -48,7 +48,7 @@ static void open_with_data(void)
 	must(mock.instance_data && strcmp(mock.instance_data, "") == 0);
 }
 
-/* PROV-INIT-07 */
+/* PROV-INIT-07 D2-REG-23 */
 static void ia_open__seventh_field_given_or_empty__passed_to_the_provider(void **state)
 {
 	(void)state;
@@ -155,7 +155,7 @@ static void open_unmatched(void)
 	must(ia == DAT_HANDLE_NULL);
 }
 
-/* IA-OPEN-24 IA-OPEN-25 IA-OPEN-26 IA-OPEN-27 IA-OPEN-34 CONF-21 */
+/* IA-OPEN-24 IA-OPEN-25 IA-OPEN-26 IA-OPEN-27 IA-OPEN-34 CONF-21 D2-CONF-02 D2-OPEN-02 D2-OPEN-03 */
 static void ia_open__nothing_matches__says_what(void **state)
 {
 	(void)state;
@@ -180,7 +180,7 @@ static void open_minor(void)
 		  DAT_MINOR_NOT_FOUND);
 }
 
-/* IA-OPEN-28 CONF-33 */
+/* IA-OPEN-28 CONF-33 D2-CONF-01 D2-OPEN-01 */
 static void ia_open__minor_versions__exact_then_larger(void **state)
 {
 	(void)state;
@@ -322,7 +322,7 @@ static void open_bad_arguments(void)
 	must(mock.notes[0] == '\0');
 }
 
-/* IA-OPEN-29 IA-OPEN-30 IA-OPEN-31 IA-OPEN-32 IA-OPEN-34 */
+/* IA-OPEN-29 IA-OPEN-30 IA-OPEN-31 IA-OPEN-32 IA-OPEN-34 D2-OPEN-04 */
 static void ia_open__bad_arguments__invalid_parameter(void **state)
 {
 	(void)state;
