@@ -49,7 +49,7 @@ void soft_ep_detach(struct core_ep *ep)
 
 	shm_ep_detach(ep);
 	if (mine->tcp)
-		iw_ep_detach(mine->tcp, ep);
+		iw_conn_drop(mine->tcp, ep);
 }
 
 void soft_ep_destroy(struct core_ep *ep)

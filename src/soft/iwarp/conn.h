@@ -220,7 +220,7 @@ static inline void iw_conn_lower_deadline(struct iw_conn *conn, uint64_t deadlin
 
 /*
  * Ends the connection: nothing more is begun or delivered, and that event is reported to the
- * consumer (DISCONNECTED, BROKEN) by iw_conn_finish (connect/ep.h). EP locked.
+ * consumer (DISCONNECTED, BROKEN) by iw_conn_run (connect/ep.h). EP locked.
  */
 void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end);
 

@@ -64,6 +64,17 @@ void iw_conn_put(struct iw_conn *conn)
 
 /* --- passes --- */
 
+/* Reports the end of a connection that is CLOSING, and releases it. */
+static void report_end(struct iw_conn *conn, struct core_ep *ep)
+{
+	DAT_EVENT_NUMBER number = conn->end;
+
+	if (iw_conn_state(conn) != IW_CLOSING)
+		return;
+	iw_conn_drop(conn, ep);
+	core_ep_ended(ep, number);
+}
+
 int iw_conn_run(struct iw_conn *conn, struct core_ep *ep, int handled)
 {
 	int state = core_cancel_off();
@@ -71,7 +82,7 @@ int iw_conn_run(struct iw_conn *conn, struct core_ep *ep, int handled)
 	iw_conn_get(conn);
 	if (iw_conn_state(conn) == IW_ESTABLISHED)
 		handled = iw_pass(conn, ep, handled);
-	iw_conn_finish(conn, ep);
+	report_end(conn, ep);
 	iw_conn_put(conn);
 	core_cancel_restore(state);
 	return handled;
@@ -99,16 +110,6 @@ static void discard(struct iw_conn *conn)
 			return;
 		left -= (uint64_t)count < left ? (uint64_t)count : left;
 	}
-}
-
-void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep)
-{
-	DAT_EVENT_NUMBER number = conn->end;
-
-	if (iw_conn_state(conn) != IW_CLOSING)
-		return;
-	iw_conn_drop(conn, ep);
-	core_ep_ended(ep, number);
 }
 
 /* Sends what is left and ends our direction of the stream behind it. True: both are done. */
@@ -252,11 +253,6 @@ void iw_linger_end_all(struct iw_engine *engine)
 }
 
 /* --- calls of the core --- */
-
-void iw_ep_detach(struct iw_conn *conn, struct core_ep *ep)
-{
-	iw_conn_drop(conn, ep);
-}
 
 /* Also if the connection is closing already: this event replaces any other. */
 static void end_now(struct iw_conn *conn, struct core_ep *ep)

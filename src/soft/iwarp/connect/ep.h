@@ -20,8 +20,6 @@ void iw_conn_put(struct iw_conn *conn);
  * iw_poll_fast has done before. EP locked.
  */
 int iw_conn_run(struct iw_conn *conn, struct core_ep *ep, int handled);
-/* Reports the end of a connection that is CLOSING, and releases it. EP locked. */
-void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep);
 /*
  * Releases the endpoint's connection, in any state. The service thread takes it
  * over: it sends the rest of what was begun, half-closes the socket, and closes it when the peer
@@ -46,7 +44,6 @@ void iw_linger_end_all(struct iw_engine *engine);
 
 /* --- the endpoint slots of the transport table --- */
 
-void iw_ep_detach(struct iw_conn *conn, struct core_ep *ep);
 void iw_ep_disconnect(struct iw_conn *conn, struct core_ep *ep, bool is_graceful);
 void iw_ep_post_request(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req);
 void iw_ep_post_recv(struct iw_conn *conn, struct core_ep *ep);

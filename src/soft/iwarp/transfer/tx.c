@@ -28,19 +28,60 @@ enum tx_step {
 	TX_FAILED, /* the request failed, and so did the connection */
 };
 
-void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
-		DAT_DTO_COMPLETION_STATUS status)
+/* --- what completes a request to a foreign peer --- */
+
+bool iw_has_proofs(const struct iw_conn *conn)
 {
-	iw_frame_cut(conn, ep);
-	core_req_done(ep, req, status, 0);
-	iw_answer_error(conn, IW_ERROR(0, 0, 0), NULL); /* TERM-15 */
+	return conn->engine->settings.write_proof != CORE_PROOF_OFF && conn->ord > 0;
 }
 
-/* The same for one that is not completely sent. */
+/* Does the completion of that request wait for a proof? */
+static bool wants_proof(const struct iw_conn *conn, const struct core_req *req)
+{
+	if (req->op != CORE_OP_RDMA_WRITE || (req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
+	    !iw_has_proofs(conn))
+		return false;
+	/* it has no byte to be read, and the memory that an older Write went to may be gone */
+	return req->len || conn->engine->settings.write_proof != CORE_PROOF_BYTE;
+}
+
+static void finish(struct core_ep *ep, struct core_req *req)
+{
+	req->transport.word[0] = IW_REQ_FINISHED;
+	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Completes requests whose last byte TCP has taken. */
+static void complete_sent(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	for (tx->unsent = later(tx->unsent, ep->req.head); tx->unsent < tx->next; tx->unsent++) {
+		struct core_req *req = core_req_at(&ep->req, tx->unsent);
+
+		if (req->transport.word[0] != IW_REQ_WAIT_SENT)
+			continue; /* Reads and binds wait for something else */
+		if (tx->sent < req->transport.word[1])
+			return;
+		if (wants_proof(conn, req) && req->sequence >= tx->proven)
+			req->transport.word[0] = IW_REQ_WAIT_PROOF;
+		else
+			finish(ep, req);
+	}
+}
+
+/* A request that is not completely sent fails: its status, then the end of the connection. */
 static void fail_unsent(struct iw_conn *conn, struct core_ep *ep, struct core_req *req)
 {
-	iw_complete_sent(conn, ep);
-	iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+	complete_sent(conn, ep);
+	iw_frame_cut(conn, ep);
+	core_req_done(ep, req, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
+	iw_answer_error(conn, IW_ERROR(0, 0, 0), NULL); /* TERM-15 */
 }
 
 /* Sends what is queued; false: it stops here. */
@@ -54,7 +95,7 @@ static bool flush(struct iw_conn *conn, struct core_ep *ep)
 		fail_unsent(conn, ep, core_req_at(&ep->req, tx->direct.sequence));
 		return false;
 	}
-	iw_complete_sent(conn, ep);
+	complete_sent(conn, ep);
 	return !tx->is_blocked && !conn->is_lost;
 }
 
@@ -126,7 +167,7 @@ static void wait_for_foreign(struct iw_conn *conn, struct core_req *req)
 
 	req->transport.word[0] = IW_REQ_WAIT_SENT;
 	req->transport.word[1] = tx->position;
-	if (iw_wants_proof(conn, req))
+	if (wants_proof(conn, req))
 		tx->wants_proof = req->sequence + 1;
 	if (req->op == CORE_OP_RDMA_WRITE && req->len) {
 		tx->proof_stag = req->remote.rmr_context;
@@ -200,7 +241,8 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 
 /* --- RDMA Reads --- */
 
-bool iw_tx_can_read(const struct iw_conn *conn)
+/* Is a Read Request more allowed? */
+static bool can_read(const struct iw_conn *conn)
 {
 	return conn->stream.tx.read_count < conn->ord;
 }
@@ -267,7 +309,7 @@ static enum tx_step put_read(struct iw_conn *conn, struct core_req *req)
 	struct iw_read_request request;
 	struct iw_read *read;
 
-	if (tx->consumer_reads >= conn->read_max || !iw_tx_can_read(conn))
+	if (tx->consumer_reads >= conn->read_max || !can_read(conn))
 		return TX_WAIT;
 	if (!iw_frame_has_room(conn, IW_READ_REQUEST_SIZE))
 		return TX_FULL;
@@ -340,7 +382,7 @@ static enum tx_step put_request(struct iw_conn *conn, struct core_ep *ep, uint64
 					     : queued_if(iw_immediate_queue(conn, req));
 	case CORE_OP_FETCH_ADD:
 	case CORE_OP_COMPARE_SWAP:
-		if (tx->consumer_reads >= conn->read_max || !iw_tx_can_read(conn))
+		if (tx->consumer_reads >= conn->read_max || !can_read(conn))
 			return TX_WAIT;
 		return queued_if(iw_atomic_queue(conn, req));
 	}
@@ -360,7 +402,7 @@ static enum tx_step put_question(struct iw_conn *conn)
 
 	if (!is_question_due(tx) || !iw_has_proofs(conn))
 		return TX_WAIT;
-	if (!iw_tx_can_read(conn))
+	if (!can_read(conn))
 		return TX_WAIT;
 	if (!iw_frame_has_room(conn, IW_READ_REQUEST_SIZE))
 		return TX_FULL;
@@ -534,31 +576,6 @@ void iw_hold_begin(struct iw_conn *conn)
 
 /* --- completions --- */
 
-bool iw_has_proofs(const struct iw_conn *conn)
-{
-	return conn->engine->settings.write_proof != CORE_PROOF_OFF && conn->ord > 0;
-}
-
-bool iw_wants_proof(const struct iw_conn *conn, const struct core_req *req)
-{
-	if (req->op != CORE_OP_RDMA_WRITE || (req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
-	    !iw_has_proofs(conn))
-		return false;
-	/* it has no byte to be read, and the memory that an older Write went to may be gone */
-	return req->len || conn->engine->settings.write_proof != CORE_PROOF_BYTE;
-}
-
-static void finish(struct core_ep *ep, struct core_req *req)
-{
-	req->transport.word[0] = IW_REQ_FINISHED;
-	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Completes the request if it is one of the first `count` of its kind; false: it is not. */
 static bool finish_counted(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 			   uint32_t count)
@@ -614,25 +631,8 @@ iw_error iw_complete_counted(struct iw_conn *conn, struct core_ep *ep, uint64_t 
 	return IW_NO_ERROR;
 }
 
-void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep)
-{
-	struct iw_tx *tx = &conn->stream.tx;
-
-	for (tx->unsent = later(tx->unsent, ep->req.head); tx->unsent < tx->next; tx->unsent++) {
-		struct core_req *req = core_req_at(&ep->req, tx->unsent);
-
-		if (req->transport.word[0] != IW_REQ_WAIT_SENT)
-			continue; /* Reads and binds wait for something else */
-		if (tx->sent < req->transport.word[1])
-			return;
-		if (iw_wants_proof(conn, req) && req->sequence >= tx->proven)
-			req->transport.word[0] = IW_REQ_WAIT_PROOF;
-		else
-			finish(ep, req);
-	}
-}
-
-void iw_complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end)
+/* A foreign peer has proven that all requests before that sequence are carried out. */
+static void complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 	uint64_t sequence;
@@ -659,7 +659,7 @@ void iw_complete_read(struct iw_conn *conn, struct core_ep *ep)
 	tx->read_count--;
 	if (read.kind == IW_READ_RTR)
 		return;
-	iw_complete_proven(conn, ep, read.sequence);
+	complete_proven(conn, ep, read.sequence);
 	if (read.kind == IW_READ_PROOF)
 		return;
 	tx->consumer_reads--;

@@ -43,15 +43,10 @@
 int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool may_hold);
 /* Has it ended because of the budget, so that it would go on at once? */
 bool iw_tx_has_more(const struct iw_conn *conn, const struct core_ep *ep, uint64_t budget);
-/* A request of ours fails: its status, then the end of the connection. */
-void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
-		DAT_DTO_COMPLETION_STATUS status);
 /* Sends the peer what is due. If that is not possible now, a later pass does. */
 void iw_tx_tell(struct iw_conn *conn, struct core_ep *ep);
 /* Remembers a Read Request that was queued; there is room for it. */
 struct iw_read *iw_tx_add_read(struct iw_tx *tx, enum iw_read_kind kind, uint64_t sequence);
-/* Is a Read Request more allowed? */
-bool iw_tx_can_read(const struct iw_conn *conn);
 /* Queues a Read Request that brings no bytes. */
 void iw_tx_put_empty_read(struct iw_conn *conn, const struct iw_read *read);
 
@@ -86,17 +81,11 @@ void iw_hold_begin(struct iw_conn *conn);
  * The peer has told these counts: IW_NO_ERROR, or the error if it cannot have carried out so much.
  */
 iw_error iw_complete_counted(struct iw_conn *conn, struct core_ep *ep, uint64_t counts);
-/* Completes requests to a foreign peer whose last byte TCP has taken. */
-void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep);
-/* A foreign peer has proven that all requests before that sequence are carried out. */
-void iw_complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end);
 /* The oldest Read in flight has its last byte. */
 void iw_complete_read(struct iw_conn *conn, struct core_ep *ep);
 /* TCP has failed: the first request outstanding gets that status. */
 void iw_complete_lost(struct iw_conn *conn, struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status);
 /* Are Writes of this connection, to a foreign peer, proven at all? */
 bool iw_has_proofs(const struct iw_conn *conn);
-/* Does the completion of that request wait for a proof? */
-bool iw_wants_proof(const struct iw_conn *conn, const struct core_req *req);
 
 #endif

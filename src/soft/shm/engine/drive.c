@@ -57,7 +57,11 @@ int shm_drive(struct shm_conn *conn, struct core_ep *ep)
 	return pass.handled;
 }
 
-void shm_drive_post(struct shm_conn *conn, struct core_ep *ep, struct shm_pass *pass, int rc)
+/*
+ * What follows a part of a pass that a post has made, with that result, and that must not call the
+ * core about the end: the service thread reports it.
+ */
+static void end_post(struct shm_conn *conn, struct core_ep *ep, struct shm_pass *pass, int rc)
 {
 	if (rc < 0)
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
@@ -279,7 +283,7 @@ void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return;			    /* the end is about to be reported, which flushes it */
 	if (conn->tx.next == req->sequence) /* no request waits before it */
-		shm_drive_post(conn, ep, &pass, shm_tx_run(conn, ep, &pass));
+		end_post(conn, ep, &pass, shm_tx_run(conn, ep, &pass));
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail)
 		shm_engine_activate(conn->engine, conn);
 }
@@ -294,7 +298,7 @@ void shm_ep_post_recv(struct core_ep *ep)
 	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED || conn->in.state != SHM_IN_NO_RECEIVE)
 		return;
 	acked = shm_conn_acked(conn);
-	shm_drive_post(conn, ep, &pass, shm_rx_run(conn, ep, &pass));
+	end_post(conn, ep, &pass, shm_rx_run(conn, ep, &pass));
 	/* the messages brought acknowledgements, and nothing else may cause a pass any more */
 	if (shm_conn_acked(conn) != acked && shm_conn_is_pass_awaited(conn, ep))
 		shm_conn_serve_later(conn);

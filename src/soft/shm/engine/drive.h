@@ -19,11 +19,6 @@ struct transport_peer;
 /* A pass; ESTABLISHED. Reports the end, and sees to it that another one follows where it has to.
  * Returns how much was done. */
 int shm_drive(struct shm_conn *conn, struct core_ep *ep);
-/*
- * What follows a part of a pass that a post has made, with that result, and that must not call the
- * core about the end: the service thread reports it.
- */
-void shm_drive_post(struct shm_conn *conn, struct core_ep *ep, struct shm_pass *pass, int rc);
 /* Takes everything that is complete in the rings of a peer that has gone; ESTABLISHED. */
 void shm_drain(struct shm_conn *conn, struct core_ep *ep);
 
