@@ -231,7 +231,6 @@ static DAT_RETURN accept_start(struct core_cr *cr, struct core_ep *ep, DAT_COUNT
 	ep->remote_address = cr->remote_address;
 	ep->remote_port = cr->remote_port;
 	ep->local_port = cr->conn_qual; /* EP-QUERY-17: as in the request */
-	ep->connect_qual = cr->conn_qual;
 	ep->connect_flags = DAT_CONNECT_DEFAULT_FLAG;
 	rc = ep->ia->ops->accept(cr->transport, ep, &param);
 	if (rc)

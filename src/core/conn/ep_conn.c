@@ -127,7 +127,6 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 	}
 	ep->remote_address = args->address;
 	ep->remote_port = args->qual;
-	ep->connect_qual = args->qual;
 	ep->connect_flags = args->flags;
 	ep->private_data_size = 0;
 	return DAT_SUCCESS;

@@ -127,7 +127,6 @@ struct core_ep {
 	DAT_PORT_QUAL local_port;
 	union core_sockaddr remote_address;
 	DAT_PORT_QUAL remote_port;
-	DAT_CONN_QUAL connect_qual; /* active side: the qualifier given to the connect call */
 	DAT_CONNECT_FLAGS connect_flags;
 	uint8_t *private_data; /* from the ESTABLISHED event; room for CORE_PRIVATE_MAX */
 	DAT_COUNT private_data_size;

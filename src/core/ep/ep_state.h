@@ -27,7 +27,6 @@ enum core_ep_change {
 	CORE_EP_END,		   /* ended by a disconnect of either side */
 	CORE_EP_BREAK,		   /* ended by an error or the loss of the peer */
 	CORE_EP_RESET,
-	CORE_EP_CHANGES,
 };
 
 /* The calls whose legality depends on the state. */

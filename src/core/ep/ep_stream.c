@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr)
+static enum core_stream recv_stream(const DAT_EP_ATTR *attr)
 {
 	if (attr->recv_completion_flags == DAT_COMPLETION_UNSIGNALLED_FLAG)
 		return CORE_STREAM_UNSIGNALLED;
@@ -13,7 +13,7 @@ enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr)
 	return CORE_STREAM_PLAIN;
 }
 
-enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr)
+static enum core_stream request_stream(const DAT_EP_ATTR *attr)
 {
 	return attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG
 		       ? CORE_STREAM_UNSIGNALLED
@@ -23,9 +23,9 @@ enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr)
 void core_ep_streams_detach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
 {
 	if (streams->recv)
-		core_evd_detach(streams->recv, core_ep_recv_stream(attr));
+		core_evd_detach(streams->recv, recv_stream(attr));
 	if (streams->request)
-		core_evd_detach(streams->request, core_ep_request_stream(attr));
+		core_evd_detach(streams->request, request_stream(attr));
 	if (streams->connect)
 		core_evd_detach(streams->connect, CORE_STREAM_PLAIN);
 }
@@ -44,9 +44,9 @@ static void ep_count_streams(const struct core_ep *ep, DAT_EVD_HANDLE evd,
 			     uint32_t counts[CORE_STREAM_KINDS])
 {
 	if (ep->recv_evd && ep->recv_evd->cell == evd)
-		counts[core_ep_recv_stream(&ep->attr)]++;
+		counts[recv_stream(&ep->attr)]++;
 	if (ep->request_evd && ep->request_evd->cell == evd)
-		counts[core_ep_request_stream(&ep->attr)]++;
+		counts[request_stream(&ep->attr)]++;
 	if (ep->connect_evd && ep->connect_evd->cell == evd)
 		counts[CORE_STREAM_PLAIN]++;
 }
@@ -79,10 +79,9 @@ DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args 
 {
 	static const struct core_ep_names none;
 	const struct core_ep_names *names = args->names ? args->names : &none;
-	const struct ep_stream recv = {args->recv_evd, DAT_EVD_DTO_FLAG, core_ep_recv_stream(attr),
+	const struct ep_stream recv = {args->recv_evd, DAT_EVD_DTO_FLAG, recv_stream(attr),
 				       DAT_INVALID_HANDLE_EVD_RECV, &names->recv_evd};
-	const struct ep_stream request = {args->request_evd, DAT_EVD_DTO_FLAG,
-					  core_ep_request_stream(attr),
+	const struct ep_stream request = {args->request_evd, DAT_EVD_DTO_FLAG, request_stream(attr),
 					  DAT_INVALID_HANDLE_EVD_REQUEST, &names->request_evd};
 	const struct ep_stream connect = {args->connect_evd, DAT_EVD_CONNECTION_FLAG,
 					  CORE_STREAM_PLAIN, DAT_INVALID_HANDLE_EVD_CONN,

@@ -12,9 +12,6 @@ struct core_ep_streams {
 	struct core_evd *connect;
 };
 
-enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr);
-enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr);
-
 /*
  * Checks and attaches the EVDs in args: all of them, or none. `old`: the endpoint whose streams
  * they will replace, or NULL. Its EVDs stay attached until the caller detaches them, so that

@@ -70,12 +70,6 @@ bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event)
 	return has_room;
 }
 
-void core_evd_post_locked(struct core_evd *evd, DAT_EVENT *event)
-{
-	if (core_evd_count_locked(evd) < evd->capacity)
-		evd_put_locked(evd, event, true);
-}
-
 void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 {
 	struct core_ia *ia = evd->ia;
@@ -309,6 +303,8 @@ void core_ia_async_event(struct core_ia *ia, DAT_EVENT_NUMBER number, DAT_HANDLE
 	event.event_number = number;
 	event.event_data.asynch_error_event_data.dat_handle = object;
 	event.event_data.asynch_error_event_data.reason = reason;
-	core_evd_post_locked(evd, &event);
+	/* a full queue drops it silently */
+	if (core_evd_count_locked(evd) < evd->capacity)
+		evd_put_locked(evd, &event, true);
 	core_handle_unlock(cell);
 }

@@ -11,8 +11,6 @@
 /* Queues an event and fills in its evd_handle. A full queue is an overflow. Locks of a smaller rank
  * may be held. */
 void core_evd_post(struct core_evd *evd, DAT_EVENT *event, bool is_notifying);
-/* core_evd_post, EVD locked. Drops the event silently if the queue is full (asynchronous EVD). */
-void core_evd_post_locked(struct core_evd *evd, DAT_EVENT *event);
 /* core_evd_post, but returns false if the queue is full. */
 bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event);
 
