@@ -138,8 +138,12 @@ void check_place_get(struct check_place *place_out)
 const void *check_program_frame(void)
 {
 	struct check_place place;
+	int state;
 
+	/* the thread may be cancelled anywhere, and the loader has a lock */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	check_place_get(&place);
+	pthread_setcancelstate(state, NULL);
 	return place.count ? place.frames[0] : NULL;
 }
 #endif
