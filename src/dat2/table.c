@@ -124,6 +124,7 @@ static DAT_RETURN cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask,
 	DAT_CNO_PARAM found;
 	DAT_RETURN ret =
 		core_cno_query(cno, mask <= DAT2_CNO_FIELD_MOST ? 0 : mask, param ? &found : NULL);
+	int fd = core_cno_proxy_fd(cno);
 
 	if (ret != DAT_SUCCESS)
 		return dat2_status_of_failure(ret);
@@ -133,7 +134,19 @@ static DAT_RETURN cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask,
 	param->proxy_type =
 		found.agent.proxy_agent_func ? DAT2_PROXY_TYPE_AGENT : DAT2_PROXY_TYPE_NONE;
 	param->proxy.agent = found.agent;
+	if (!found.agent.proxy_agent_func && fd >= 0) {
+		param->proxy_type = DAT2_PROXY_TYPE_FD;
+		param->proxy.fd = fd;
+	}
 	return DAT_SUCCESS;
+}
+
+/* D2-CNO-12 */
+static DAT_RETURN cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WAIT_PROXY_AGENT agent)
+{
+	if (core_cno_proxy_fd(cno) >= 0)
+		return dat2_status(core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
+	return same_cno_modify_agent(cno, agent);
 }
 
 /* --- calls that DAT 1.2 does not have --- */
@@ -229,12 +242,12 @@ const struct core_front dat2_front = {
 		{.extension = (DAT_PVOID)(uintptr_t)&extension,
 		 OWN(ia_query) SAME(ia_close) SAME(set_consumer_context) SAME(
 			 get_consumer_context) SAME(get_handle_type) SAME(cno_create)
-			 SAME(cno_modify_agent) OTHER(cno_query, cno_query) SAME(cno_free) SAME(
-				 cno_wait) SAME(cr_query) SAME(cr_accept) OWN(cr_reject)
-				 SAME(cr_handoff) SAME(evd_create) SAME(evd_query) SAME(
-					 evd_modify_cno) SAME(evd_enable) SAME(evd_disable)
-					 OWN(evd_wait) SAME(evd_resize) OWN(evd_post_se) OWN(
-						 evd_dequeue) SAME(evd_free) OWN(ep_create)
+			 OTHER(cno_modify_agent, cno_modify_agent) OTHER(cno_query, cno_query) SAME(
+				 cno_free) SAME(cno_wait) SAME(cr_query) SAME(cr_accept)
+				 OWN(cr_reject) SAME(cr_handoff) SAME(evd_create) SAME(
+					 evd_query) SAME(evd_modify_cno) SAME(evd_enable)
+					 SAME(evd_disable) OWN(evd_wait) SAME(evd_resize) OWN(
+						 evd_post_se) OWN(evd_dequeue) SAME(evd_free) OWN(ep_create)
 						 OWN(ep_query) OWN(ep_modify) OWN(ep_connect) SAME(
 							 ep_dup_connect) SAME(ep_disconnect) OWN(ep_post_send)
 							 OWN(ep_post_recv) OWN(ep_post_rdma_read) OWN(

@@ -259,6 +259,7 @@ struct dat2_cno_param {
 #define DAT2_CNO_FIELD_MOST 7u
 #define DAT2_PROXY_TYPE_NONE 0
 #define DAT2_PROXY_TYPE_AGENT 1
+#define DAT2_PROXY_TYPE_FD 2
 
 #define DAT2_SRQ_STATE_ERROR 0
 #define DAT2_SRQ_STATE_OPERATIONAL 1

@@ -313,6 +313,42 @@ static void post_software(DAT_EVD_HANDLE evd)
 	dt_ok(dat_evd_post_se(evd, &event));
 }
 
+static void ignore_event(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
+{
+	(void)instance_data;
+	(void)evd;
+}
+
+/* D2-CNO-12 D2-CNO-13 */
+static void cno__each_proxy__its_type(void **state)
+{
+	const DAT_OS_WAIT_PROXY_AGENT agent = {*state, ignore_event};
+	struct dt_ia *ia = *state;
+	DAT_CNO_PARAM param;
+	DAT_CNO_HANDLE cno;
+	int fd;
+
+	dt_ok(dat_cno_create(ia->ia, agent, &cno));
+	dt_ok(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+	assert_int_equal(param.proxy_type, DAT_PROXY_TYPE_AGENT);
+	assert_ptr_equal(param.proxy.agent.instance_data, agent.instance_data);
+	assert_ptr_equal(param.proxy.agent.proxy_agent_func, agent.proxy_agent_func);
+	dt_ok(dat_cno_modify_agent(cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
+	dt_ok(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+	assert_int_equal(param.proxy_type, DAT_PROXY_TYPE_NONE);
+	dt_ok(dat_cno_free(cno));
+
+	dt_ok(dat_cno_fd_create(ia->ia, &fd, &cno));
+	dt_ok(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+	assert_int_equal(param.proxy_type, DAT_PROXY_TYPE_FD);
+	assert_int_equal(param.proxy.fd, fd);
+	dt_fails_with(dat_cno_modify_agent(cno, agent), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_CNO_IN_USE);
+	dt_fails_with(dat_cno_modify_agent(cno, DAT_OS_WAIT_PROXY_AGENT_NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_CNO_IN_USE);
+	dt_ok(dat_cno_free(cno));
+}
+
 /* D2-CNO-02 D2-CNO-03 D2-CNO-07 D2-CNO-08 D2-CNO-16 */
 static void cno_fd_create__event__readable_until_taken(void **state)
 {
@@ -537,6 +573,7 @@ int main(void)
 		rig_test(rmr__bound_and_unbound__queried),
 		rig_test(lmr_sync__segments_of_2__checked),
 		dt_ia_test(cno_fd_create__event__readable_until_taken),
+		dt_ia_test(cno__each_proxy__its_type),
 		dt_ia_test(cno_calls__bad_arguments__refused),
 		dt_ia_test(cno__without_descriptor__triggered_and_queried),
 		dt_ia_test(evd__flag_and_numbers_of_extensions__as_specified),

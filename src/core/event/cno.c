@@ -170,6 +170,18 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 	return ret;
 }
 
+int core_cno_proxy_fd(DAT_CNO_HANDLE handle)
+{
+	struct core_cno *cno = core_handle_lock(handle, DAT_HANDLE_TYPE_CNO);
+	int fd;
+
+	if (!cno)
+		return -1;
+	fd = cno->agent ? -1 : cno->fd;
+	core_handle_unlock(cno->cell);
+	return fd;
+}
+
 /* --- destruction --- */
 
 /* The CNO's handle is dead and its agent disarmed. */

@@ -72,6 +72,8 @@ static inline bool core_cno_take_arm_request(struct core_cno *cno)
 
 /* dat_opendat_cno_fd. */
 DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd);
+/* The descriptor that it has made, if the CNO has no agent; -1: none. */
+int core_cno_proxy_fd(DAT_CNO_HANDLE handle);
 /* Destroys a live CNO even if threads wait on it. Called with its lock held, which it releases. */
 void core_cno_destroy_locked(struct core_cno *cno);
 
