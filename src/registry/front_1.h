@@ -33,9 +33,6 @@
 /* A list with room for fewer entries than there are is an error. */
 #define REGISTRY_LIST_MUST_FIT true
 
-/* The fast path compares the front of a handle. While no other front is in use it need not. */
-#define REGISTRY_FAST_PATH_CHECKS false
-
 /* Foreign providers rely on it that their symbols, and those of the registry, can be found by all. */
 #define REGISTRY_PUBLISHES_FOREIGN false
 

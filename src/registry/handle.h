@@ -100,9 +100,7 @@ static inline const DAT_PROVIDER *registry_handle_provider_fast(DAT_HANDLE handl
 	if (!registry_handle_is_below(offset))
 		return NULL;
 	provider = registry_handle_first_word(handle);
-	return !REGISTRY_FAST_PATH_CHECKS || (provider && registry_handle_is_front(provider))
-		       ? provider
-		       : NULL;
+	return provider && registry_handle_is_front(provider) ? provider : NULL; /* D2-COEX-04 */
 }
 
 /* Makes the arena of that handle the first arena, unless there is one. */

@@ -147,6 +147,15 @@ static uint64_t side_listen(struct side *side)
 	return qualifier;
 }
 
+static bool side_is_in_use(struct side *side, uint64_t qualifier)
+{
+	DAT_PSP_HANDLE psp;
+	DAT_RETURN ret = dat_psp_create(side->ia, qualifier, side->evds[SIDE_CONN],
+					DAT_PSP_CONSUMER_FLAG, &psp);
+
+	return DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE;
+}
+
 static void side_connect(struct side *side, uint64_t qualifier)
 {
 	must(dat_ep_connect(side->ep, side->attr.ia_address_ptr, qualifier, WAIT_US, 0, NULL,
@@ -177,7 +186,7 @@ static void side_reset(struct side *side)
 
 static unsigned int side_post(struct side *side, const struct side_post *post)
 {
-	DAT_LMR_TRIPLET local = {.lmr_context = side->local_key,
+	DAT_LMR_TRIPLET local = {.lmr_context = post->local_key ? post->local_key : side->local_key,
 				 .virtual_address = (DAT_VADDR)(uintptr_t)side->bytes + post->at,
 				 .segment_length = post->length};
 	DAT_RMR_TRIPLET remote = {.rmr_context = post->key,
@@ -209,6 +218,114 @@ static unsigned int side_post(struct side *side, const struct side_post *post)
 	}
 }
 
+/* --- handles of another side --- */
+
+static uint32_t side_local_key(struct side *side)
+{
+	return side->local_key;
+}
+
+static void side_handles(struct side *side, void *handles[SIDE_OBJECTS])
+{
+	handles[SIDE_IA] = side->ia;
+	handles[SIDE_PZ] = side->pz;
+	handles[SIDE_EVD] = side->evds[SIDE_RECV];
+	handles[SIDE_EP] = side->ep;
+	handles[SIDE_LMR] = side->lmr;
+	handles[SIDE_RMR] = side->rmr;
+	handles[SIDE_PSP] = side->psp;
+}
+
+/* Ends the function with the name of the call if that does not refuse a handle. */
+#define REFUSES(call)                                                                              \
+	do {                                                                                       \
+		if (DAT_GET_TYPE(call) != DAT_INVALID_HANDLE)                                      \
+			return #call;                                                              \
+	} while (0)
+
+static const char *takes_queues(struct side *side, void *const handles[SIDE_OBJECTS])
+{
+	DAT_EVD_HANDLE evd = handles[SIDE_EVD], own = side->evds[SIDE_RECV];
+	DAT_CONN_QUAL qualifier;
+	DAT_EVD_PARAM param;
+	DAT_PSP_HANDLE psp;
+	DAT_EP_HANDLE ep;
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	REFUSES(dat_evd_create(handles[SIDE_IA], 1, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd));
+	evd = handles[SIDE_EVD];
+	REFUSES(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+	REFUSES(dat_evd_dequeue(evd, &event));
+	REFUSES(dat_evd_wait(evd, 0, 1, &event, &more));
+	REFUSES(dat_evd_resize(evd, 2 * QUEUE));
+	REFUSES(dat_evd_free(evd));
+	REFUSES(dat_psp_create_any(side->ia, &qualifier, evd, DAT_PSP_CONSUMER_FLAG, &psp));
+	REFUSES(dat_ep_create(side->ia, side->pz, evd, own, own, NULL, &ep));
+	REFUSES(dat_ep_create(side->ia, side->pz, own, evd, own, NULL, &ep));
+	REFUSES(dat_ep_create(side->ia, handles[SIDE_PZ], own, own, own, NULL, &ep));
+	return NULL;
+}
+
+static const char *takes_memory(struct side *side, void *const handles[SIDE_OBJECTS])
+{
+	DAT_REGION_DESCRIPTION region = {.for_lmr_handle = handles[SIDE_LMR]};
+	DAT_LMR_CONTEXT local_key;
+	DAT_RMR_CONTEXT key;
+	DAT_LMR_PARAM lmr_param;
+	DAT_LMR_HANDLE lmr;
+	DAT_RMR_HANDLE rmr;
+	DAT_PZ_HANDLE pz;
+
+	REFUSES(dat_pz_create(handles[SIDE_IA], &pz));
+	REFUSES(dat_pz_free(handles[SIDE_PZ]));
+	REFUSES(dat_lmr_query(handles[SIDE_LMR], DAT_LMR_FIELD_ALL, &lmr_param));
+	REFUSES(dat_lmr_create(side->ia, DAT_MEM_TYPE_LMR, region, SIDE_SIZE, side->pz,
+			       DAT_MEM_PRIV_ALL_FLAG, &lmr, &local_key, &key, NULL, NULL));
+	region.for_va = side->bytes;
+	REFUSES(dat_lmr_create(side->ia, DAT_MEM_TYPE_VIRTUAL, region, SIDE_SIZE, handles[SIDE_PZ],
+			       DAT_MEM_PRIV_ALL_FLAG, &lmr, &local_key, &key, NULL, NULL));
+	REFUSES(dat_lmr_free(handles[SIDE_LMR]));
+	REFUSES(dat_rmr_create(handles[SIDE_PZ], &rmr));
+	REFUSES(dat_rmr_free(handles[SIDE_RMR]));
+	return NULL;
+}
+
+static const char *side_takes(struct side *side, void *const handles[SIDE_OBJECTS])
+{
+	DAT_LMR_TRIPLET local = {.lmr_context = side->local_key};
+	const DAT_DTO_COOKIE cookie = {.as_64 = 0};
+	DAT_EP_HANDLE ep = handles[SIDE_EP];
+	const char *taken;
+	DAT_EP_STATE state;
+	DAT_IA_ATTR attr;
+
+	REFUSES(dat_ia_query(handles[SIDE_IA], NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
+	REFUSES(dat_ep_get_status(ep, &state, NULL, NULL));
+	REFUSES(dat_ep_post_send(ep, 1, &local, cookie, 0));
+	REFUSES(dat_ep_post_recv(ep, 1, &local, cookie, 0));
+	REFUSES(dat_ep_dup_connect(side->ep, ep, WAIT_US, 0, NULL, DAT_QOS_BEST_EFFORT));
+	REFUSES(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+	REFUSES(dat_ep_reset(ep));
+	REFUSES(dat_ep_free(ep));
+	REFUSES(dat_psp_free(handles[SIDE_PSP]));
+	taken = takes_queues(side, handles);
+	if (!taken)
+		taken = takes_memory(side, handles);
+	if (taken)
+		return taken;
+#ifdef OPENDAT_TEST_DAT2
+	{
+		DAT_RMR_TRIPLET remote = {.segment_length = 8};
+
+		/* D2-EXT-06 */
+		REFUSES(dat_ib_post_fetch_and_add(ep, 1, &local, cookie, &remote, 0));
+	}
+#endif
+	REFUSES(dat_ia_close(handles[SIDE_IA], DAT_CLOSE_ABRUPT_FLAG));
+	return NULL;
+}
+
 extern const struct side_calls side_calls;
 __attribute__((visibility("default"))) const struct side_calls side_calls = {
 	.open = side_open,
@@ -218,10 +335,14 @@ __attribute__((visibility("default"))) const struct side_calls side_calls = {
 	.key = side_key,
 	.bind = side_bind,
 	.listen = side_listen,
+	.is_in_use = side_is_in_use,
 	.connect = side_connect,
 	.accept = side_accept,
 	.reject = side_reject,
 	.reset = side_reset,
 	.post = side_post,
 	.wait = side_wait,
+	.local_key = side_local_key,
+	.handles = side_handles,
+	.takes = side_takes,
 };

@@ -21,6 +21,17 @@ enum side_queue {
 	SIDE_QUEUES,
 };
 
+enum side_object {
+	SIDE_IA,
+	SIDE_PZ,
+	SIDE_EVD,
+	SIDE_EP,
+	SIDE_LMR,
+	SIDE_RMR,
+	SIDE_PSP,
+	SIDE_OBJECTS
+};
+
 enum side_op {
 	SIDE_SEND,
 	SIDE_RECEIVE,
@@ -39,6 +50,7 @@ struct side_post {
 	uint32_t length;
 	uint32_t key;
 	uint64_t address;
+	uint32_t local_key; /* 0: of the side's own region */
 };
 
 /* The members that the kind of event has; the others are 0. */
@@ -58,12 +70,18 @@ struct side_calls {
 	uint32_t (*key)(struct side *side);    /* of the region, for the peer */
 	uint32_t (*bind)(struct side *side);   /* a window over the region; its key */
 	uint64_t (*listen)(struct side *side); /* the qualifier */
+	bool (*is_in_use)(struct side *side, uint64_t qualifier); /* refused because of that */
 	void (*connect)(struct side *side, uint64_t qualifier);
 	void (*accept)(struct side *side, void *cr);
 	void (*reject)(struct side *side, void *cr); /* with data, where the call takes some */
 	void (*reset)(struct side *side);
 	unsigned int (*post)(struct side *side, const struct side_post *post);
 	struct side_event (*wait)(struct side *side, enum side_queue queue);
+	uint32_t (*local_key)(struct side *side);
+	/* one handle of each kind; a window and a service point exist after bind and listen */
+	void (*handles)(struct side *side, void *handles[SIDE_OBJECTS]);
+	/* Calls with handles of another side: the name of a call that took one for a handle, or NULL. */
+	const char *(*takes)(struct side *side, void *const handles[SIDE_OBJECTS]);
 };
 
 #endif

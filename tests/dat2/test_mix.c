@@ -298,6 +298,65 @@ static void reject__of_the_other_generation__without_data(void **state)
 	}
 }
 
+/* D2-COEX-04 D2-EXT-06 D2-MIX-16 */
+static void handles__of_the_other_generation__refused(void **state)
+{
+	(void)state;
+	for (int active = 0; active < 2; active++) {
+		void *handles[SIDE_OBJECTS];
+		const char *taken;
+		struct pair pair;
+
+		pair_open(&pair, active);
+		pair_link(&pair);
+		(void)pair.to.calls->bind(pair.to.side);
+		pair.to.calls->handles(pair.to.side, handles);
+		for (int i = 0; i < SIDE_OBJECTS; i++)
+			assert_non_null(handles[i]);
+		taken = pair.from.calls->takes(pair.from.side, handles);
+		if (taken)
+			fail_msg("generation %d: %s", active + 1, taken);
+		exchange(&pair.from, &pair.to); /* none of them was harmed */
+		pair_close(&pair);
+	}
+}
+
+/* D2-COEX-06 */
+static void listen__qualifier_of_the_other_generation__in_use(void **state)
+{
+	(void)state;
+	for (int active = 0; active < 2; active++) {
+		uint64_t qualifier;
+		struct pair pair;
+
+		pair_open(&pair, active);
+		qualifier = pair.to.calls->listen(pair.to.side);
+		assert_true(pair.from.calls->is_in_use(pair.from.side, qualifier));
+		pair_close(&pair);
+	}
+}
+
+/* D2-COEX-07 */
+static void post__key_of_the_other_generation__privileges_violation(void **state)
+{
+	(void)state;
+	for (int active = 0; active < 2; active++) {
+		struct side_post what = {SIDE_SEND, 0, 8, 0, 0, 0};
+		struct pair pair;
+
+		pair_open(&pair, active);
+		pair_link(&pair);
+		what.local_key = pair.to.calls->local_key(pair.to.side);
+		assert_int_not_equal(what.local_key, pair.from.calls->local_key(pair.from.side));
+		assert_int_not_equal(pair.to.calls->key(pair.to.side),
+				     pair.from.calls->key(pair.from.side));
+		assert_int_equal(DAT_GET_TYPE(pair.from.calls->post(pair.from.side, &what)),
+				 DAT_PRIVILEGES_VIOLATION);
+		exchange(&pair.from, &pair.to);
+		pair_close(&pair);
+	}
+}
+
 static const struct side_calls *load(const char *variable)
 {
 	const struct side_calls *calls;
@@ -321,6 +380,9 @@ int main(void)
 		cmocka_unit_test(atomics__memory_of_1_2__remote_access),
 		cmocka_unit_test(invalidate__key_of_1_2__dead),
 		cmocka_unit_test(reject__of_the_other_generation__without_data),
+		cmocka_unit_test(handles__of_the_other_generation__refused),
+		cmocka_unit_test(listen__qualifier_of_the_other_generation__in_use),
+		cmocka_unit_test(post__key_of_the_other_generation__privileges_violation),
 	};
 
 	generations[0] = load("SIDE_1");
