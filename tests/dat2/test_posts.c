@@ -217,6 +217,172 @@ static void atomics__unknown_context__connection_breaks(void **state)
 	dt_check_bytes(rig->y.p, 8, RIG_FILL);
 }
 
+/* --- extended operations as any other request --- */
+
+enum extended { IMMEDIATE, FETCH_ADD, COMPARE_SWAP, EXTENDED };
+
+/* Memory of b that atomic operations may change; y is not. */
+static void target_create(struct rig *rig, struct dt_buf *target)
+{
+	dt_buf_create(
+		&rig->ia, rig->ia.pz, target, 64,
+		(DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_ALL_FLAG | (int)DAT_IB_MEM_PRIV_REMOTE_ATOMIC));
+}
+
+static DAT_RETURN post_extended(struct rig *rig, const struct dt_buf *target, enum extended kind,
+				uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
+	DAT_RMR_TRIPLET remote = dt_rseg(target, 0, 8);
+
+	switch (kind) {
+	case IMMEDIATE:
+		return dat_ib_post_rdma_write_immed(rig->a.ep, 1, &seg, dt_cookie(cookie), &remote,
+						    (DAT_UINT32)cookie, flags);
+	case FETCH_ADD:
+		return dat_ib_post_fetch_and_add(rig->a.ep, 1, &seg, dt_cookie(cookie), &remote,
+						 flags);
+	default:
+		return dat_ib_post_cmp_and_swap(rig->a.ep, 1, 2, &seg, dt_cookie(cookie), &remote,
+						flags);
+	}
+}
+
+static void expect_done(DAT_EVD_HANDLE evd, uint64_t cookie)
+{
+	struct guarded found;
+
+	take(evd, &found);
+	assert_int_equal(found.event.event_data.dto_completion_event_data.user_cookie.as_64,
+			 cookie);
+	assert_int_equal(found.event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+}
+
+#define SLOTS 4u
+
+/* D2-EXT-16: the first request waits for a Receive, and all completions after it wait, too */
+static void extended__queue_full__refused_and_usable(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_buf target;
+
+	if (dt_is_verbs())
+		skip();
+	rig->attr_a.max_request_dtos = SLOTS;
+	target_create(rig, &target);
+	rig_link(rig);
+	for (int round = 0; round < 2; round++) {
+		dt_ok(post_extended(rig, &target, IMMEDIATE, 0, 0));
+		for (unsigned int i = 1; i < SLOTS; i++)
+			dt_ok(post_extended(rig, &target, i % EXTENDED, i, 0));
+		for (int kind = 0; kind < EXTENDED; kind++)
+			dt_fails_with(post_extended(rig, &target, kind, 0xBAD, 0),
+				      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
+		dt_stays_empty(rig->a.request);
+		for (int i = 0; i < 2; i++) /* one for each with immediate data */
+			dt_ok(dat_ep_post_recv(rig->b.ep, 0, NULL, dt_cookie(7), 0));
+		for (unsigned int i = 0; i < SLOTS; i++)
+			expect_done(rig->a.request, i);
+		dt_no_event(rig->a.request);
+		dt_drain(rig->b.recv);
+	}
+	dt_buf_free(&target);
+}
+
+/* D2-IMM-10: it waits as a Send does, and the Receive that comes later has the value */
+static void write_immediate__no_receive__waits_for_one(void **state)
+{
+	struct rig *rig = *state;
+	struct guarded found;
+
+	if (dt_is_verbs())
+		skip();
+	rig_link(rig);
+	dt_ok(post_extended(rig, &rig->y, IMMEDIATE, 5, 0));
+	dt_stays_empty(rig->a.request);
+	dt_no_event(rig->b.recv);
+	dt_ok(dat_ep_post_recv(rig->b.ep, 0, NULL, dt_cookie(7), 0));
+	take(rig->b.recv, &found);
+	assert_int_equal(found.event.event_data.dto_completion_event_data.user_cookie.as_64, 7);
+	assert_int_equal(extension(&found)->val.immed.data, 5);
+	assert_memory_equal(rig->y.p, rig->x.p, 8);
+	expect_done(rig->a.request, 5);
+}
+
+#define ROUNDS 5 /* of six requests: the queue has room for 32 */
+
+/* D2-EXT-19 */
+static void extended__among_others__completed_in_the_order_of_posting(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_buf target;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 8, 8);
+	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 8, 8);
+	uint64_t cookie = 0;
+
+	if (dt_is_iwarp())
+		skip();
+	target_create(rig, &target);
+	rig_link(rig);
+	for (int round = 0; round < ROUNDS; round++) {
+		dt_ok(dat_ep_post_recv(rig->b.ep, 0, NULL, dt_cookie(2 * round), 0));
+		dt_ok(dat_ep_post_recv(rig->b.ep, 0, NULL, dt_cookie(2 * round + 1), 0));
+		post_write(&rig->a, seg, remote, cookie++, 0);
+		dt_ok(post_extended(rig, &target, IMMEDIATE, cookie++, 0));
+		dt_ok(post_extended(rig, &target, FETCH_ADD, cookie++, 0));
+		post_send(&rig->a, dt_seg(&rig->x, 0, 0), cookie++, 0);
+		dt_ok(post_extended(rig, &target, COMPARE_SWAP, cookie++, 0));
+		post_read(&rig->a, seg, remote, cookie++, 0);
+	}
+	for (uint64_t i = 0; i < cookie; i++)
+		expect_done(rig->a.request, i);
+	for (uint64_t i = 0; i < 2 * ROUNDS; i++)
+		expect_done(rig->b.recv, i);
+	dt_buf_free(&target);
+}
+
+/* D2-ATOM-14 */
+static void atomics__no_reads_allowed__refused(void **state)
+{
+	struct rig *rig = *state;
+
+	if (dt_is_verbs())
+		skip();
+	rig->attr_a.max_rdma_read_out = 0;
+	rig_link(rig);
+	for (int kind = FETCH_ADD; kind < EXTENDED; kind++)
+		dt_fails_with(post_extended(rig, &rig->y, kind, 1, 0), DAT_INSUFFICIENT_RESOURCES,
+			      DAT_RESOURCE_CREDITS);
+	expect_quiet(&rig->a);
+	dt_check_bytes(rig->y.p, 8, RIG_FILL);
+}
+
+/* D2-IMM-12 D2-EVT-08: a waiter for solicited events */
+static void write_immediate__solicited__wakes_the_waiter(void **state)
+{
+	struct rig *rig = *state;
+	struct dto_waiter waiter;
+
+	if (dt_is_verbs())
+		skip();
+	rig->attr_b.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	rig_link(rig);
+	for (uint64_t i = 1; i <= 2; i++)
+		dt_ok(dat_ep_post_recv(rig->b.ep, 0, NULL, dt_cookie(i), 0));
+	dto_waiter_start(&waiter, rig->b.recv, 1);
+	dt_ok(post_extended(rig, &rig->y, IMMEDIATE, 11, 0));
+	expect_done(rig->a.request, 11);
+	dto_waiter_sleeps(&waiter);
+	dt_ok(post_extended(rig, &rig->y, IMMEDIATE, 12, DAT_COMPLETION_SOLICITED_WAIT_FLAG));
+	assert_int_equal(pthread_join(waiter.thread, NULL), 0);
+	dt_ok(waiter.ret);
+	assert_int_equal(waiter.event.event_number, DAT_IB_DTO_EVENT);
+	assert_int_equal(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+	assert_int_equal(waiter.nmore, 1); /* D2-EVT-07 */
+	expect_done(rig->b.recv, 2);
+	expect_done(rig->a.request, 12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +393,11 @@ int main(void)
 		rig_test(extended__after_a_disconnect__flushed_with_operation_and_type),
 		rig_test(atomics__local_buffer_or_none__checked_as_of_a_read),
 		rig_test(atomics__unknown_context__connection_breaks),
+		rig_test(extended__queue_full__refused_and_usable),
+		rig_test(write_immediate__no_receive__waits_for_one),
+		rig_test(extended__among_others__completed_in_the_order_of_posting),
+		rig_test(atomics__no_reads_allowed__refused),
+		rig_test(write_immediate__solicited__wakes_the_waiter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
