@@ -194,6 +194,15 @@ bool vrb_poll_arrived(struct vrb_adapter *adapter)
 	return false;
 }
 
+void vrb_take_arrived(struct vrb_adapter *adapter)
+{
+	const uint64_t end_ns = core_now_ns() + VRB_DRAIN_NS;
+	unsigned turns = 0;
+
+	while (!vrb_poll_arrived(adapter) && core_now_ns() < end_ns)
+		core_wait_turn(&turns);
+}
+
 /* Tries the binds again that wait for a bind of another endpoint. */
 static void retry_blocked(struct vrb_adapter *adapter)
 {
@@ -394,16 +403,6 @@ void vrb_conn_left_srq(struct vrb_conn *conn)
 	vrb_conn_leave(ep);
 }
 
-/* Takes the completions that have arrived, also those that another thread is dispatching. */
-static void take_arrived(struct vrb_adapter *adapter)
-{
-	const uint64_t end_ns = core_now_ns() + VRB_DRAIN_NS;
-	unsigned turns = 0;
-
-	while (!vrb_poll_arrived(adapter) && core_now_ns() < end_ns)
-		core_wait_turn(&turns);
-}
-
 /* Waits until the queue pair, in the error state, holds no buffer of its SRQ. */
 static void wait_for_buffers(const struct vrb_conn *conn)
 {
@@ -428,9 +427,9 @@ void vrb_conn_destroy_freed(struct vrb_conn *conn)
 	if (conn->state == VRB_ACCEPTED)
 		vrb_qp_to_error(conn);
 	wait_for_buffers(conn);
-	take_arrived(adapter);
+	vrb_take_arrived(adapter);
 	conn_end(conn);
-	take_arrived(adapter);
+	vrb_take_arrived(adapter);
 }
 
 /* --- the end as the core sees it --- */

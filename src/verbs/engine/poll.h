@@ -20,6 +20,9 @@ int vrb_poll(struct vrb_adapter *adapter);
  * not dispatched them yet.
  */
 bool vrb_poll_arrived(struct vrb_adapter *adapter);
+/* Takes them, and waits until the other thread has dispatched its own, at most VRB_DRAIN_NS. No lock
+ * held, because that thread may need it. */
+void vrb_take_arrived(struct vrb_adapter *adapter);
 /* Requests a wake-up by the next completion, then polls once more. > 0: call it again. */
 int vrb_poll_arm(struct vrb_adapter *adapter);
 

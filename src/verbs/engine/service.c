@@ -213,9 +213,9 @@ static void conn_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 	if (event->type == RDMA_CM_EVENT_DISCONNECTED) {
 		/* an earlier event of the device may explain the end */
 		read_device_events(conn->adapter);
-		/* the confirmation may have arrived before it */
+		/* the confirmation may have arrived before it, and be in the hands of another thread */
 		if (conn->adapter->is_iwarp)
-			(void)vrb_poll_arrived(conn->adapter);
+			vrb_take_arrived(conn->adapter);
 	}
 	request_event(conn, event);
 	ep = vrb_conn_enter(conn);
