@@ -21,7 +21,7 @@ import call_comments
 import call_pages
 from call_comments import DECLARED, Malformed, Parameter
 from dat2_differences import DIFFERENCES, PARAMETERS, CODES
-from make_man3 import COMMENT, read_calls
+from make_man3 import COMMENT, read_calls, run
 from page_text import COMPILE, Names, escaped, filled, head, joined, one_line, paragraphs, see_also
 
 SUFFIX = "3dat2"
@@ -216,25 +216,8 @@ def operation_of(headers, macro):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--exports", type=pathlib.Path, required=True)
-    parser.add_argument("--spec", type=pathlib.Path, required=True)
     parser.add_argument("--pages", type=pathlib.Path, required=True)
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("headers", type=pathlib.Path, nargs="+")
-    args = parser.parse_args()
-    try:
-        pages = all_pages(args)
-    except Malformed as fault:
-        print(fault, file=sys.stderr)
-        return 1
-    if args.list:
-        print("\n".join(f"{name}.{SUFFIX}" for name in sorted(pages)))
-    if args.output:
-        args.output.mkdir(parents=True, exist_ok=True)
-        for name, text in pages.items():
-            (args.output / f"{name}.{SUFFIX}").write_text(text, encoding="utf-8")
-    return 0
+    return run(parser, SUFFIX, all_pages)
 
 
 if __name__ == "__main__":

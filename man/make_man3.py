@@ -139,8 +139,15 @@ def pages_of(names, rules, of_calls):
 
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def all_pages(args):
+    """{file name without suffix: text}"""
+    calls, rules = read_calls(args.headers, args.exports, args.spec)
+    types, of_calls = read_types(args.headers, calls, args.spec)
+    return pages_of(Names(calls, types), rules, of_calls)
+
+
+def run(parser, suffix, make):
+    """The program: lists or writes the pages that make(arguments) returns. The exit status."""
     parser.add_argument("--exports", type=pathlib.Path, required=True)
     parser.add_argument("--spec", type=pathlib.Path, required=True)
     parser.add_argument("--list", action="store_true")
@@ -148,20 +155,18 @@ def main():
     parser.add_argument("headers", type=pathlib.Path, nargs="+")
     args = parser.parse_args()
     try:
-        calls, rules = read_calls(args.headers, args.exports, args.spec)
-        types, of_calls = read_types(args.headers, calls, args.spec)
+        pages = make(args)
     except Malformed as fault:
         print(fault, file=sys.stderr)
         return 1
-    pages = pages_of(Names(calls, types), rules, of_calls)
     if args.list:
-        print("\n".join(f"{name}.3" for name in sorted(pages)))
+        print("\n".join(f"{name}.{suffix}" for name in sorted(pages)))
     if args.output:
         args.output.mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
-            (args.output / f"{name}.3").write_text(text, encoding="utf-8")
+            (args.output / f"{name}.{suffix}").write_text(text, encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(argparse.ArgumentParser(), "3", all_pages))
