@@ -134,7 +134,7 @@ static DAT_RETURN cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask,
 	param->proxy_type =
 		found.agent.proxy_agent_func ? DAT2_PROXY_TYPE_AGENT : DAT2_PROXY_TYPE_NONE;
 	param->proxy.agent = found.agent;
-	if (!found.agent.proxy_agent_func && fd >= 0) {
+	if (fd >= 0) {
 		param->proxy_type = DAT2_PROXY_TYPE_FD;
 		param->proxy.fd = fd;
 	}
