@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "check/memcheck.h"
 #include "check/object.h"
 
 #define NEAR 4096u /* the least size of a page */
@@ -66,7 +67,8 @@ static bool is_piece_readable(const struct iovec *piece, uintptr_t *page)
 
 /*
  * Reads pieces of our own memory into one buffer. False: not all of it can be read. What is short, as
- * all of an image, is read by us: that takes a tenth of the time that the kernel takes.
+ * all of an image, is read by us: that takes a tenth of the time that the kernel takes. Under valgrind
+ * the kernel reads all: then memcheck takes the copy for initialised, whatever was copied.
  */
 static bool read_pieces(void *buffer, size_t size, const struct iovec *pieces, unsigned count)
 {
@@ -74,7 +76,7 @@ static bool read_pieces(void *buffer, size_t size, const struct iovec *pieces, u
 	uintptr_t page = UINTPTR_MAX;
 	unsigned char *at = buffer;
 
-	if (size > NEAR)
+	if (size > NEAR || check_memcheck_runs())
 		return process_vm_readv(getpid(), &local, 1, pieces, count, 0) == (ssize_t)size;
 	for (unsigned i = 0; i < count; at += pieces[i].iov_len, i++) {
 		if (!is_piece_readable(&pieces[i], &page))
@@ -179,6 +181,29 @@ bool check_segments_overlap(const DAT_LMR_TRIPLET *a, unsigned a_count, const DA
 			    b[k].virtual_address < a[i].virtual_address + a[i].segment_length)
 				return true;
 	return false;
+}
+
+/* ---- memcheck ---- */
+
+void check_segments_posted(const DAT_LMR_TRIPLET *segments, unsigned count)
+{
+	for (unsigned i = 0; i < count && check_memcheck_runs(); i++)
+		check_memcheck_unknown(segments[i].virtual_address, segments[i].segment_length);
+}
+
+void check_segments_taken_locked(struct check_object *ia, const DAT_LMR_TRIPLET *segments,
+				 unsigned count, uint64_t length)
+{
+	for (unsigned i = 0; i < count && check_memcheck_runs(); i++) {
+		uint64_t at = segments[i].virtual_address, size = segments[i].segment_length;
+		uint64_t part = length < size ? length : size;
+
+		length -= part;
+		check_memcheck_known(at, part);
+		/* the program may use memory for other things after it has freed the region */
+		if (check_segment_is_inside_locked(ia, &segments[i]))
+			check_memcheck_unknown(at + part, size - part);
+	}
 }
 
 bool check_has_key(const DAT_LMR_TRIPLET *segments, unsigned count, uint32_t key)

@@ -58,6 +58,15 @@ bool check_image_is_same(const struct check_image *image, const DAT_LMR_TRIPLET 
 bool check_image_has_changed_behind(const struct check_image *image,
 				    const DAT_LMR_TRIPLET *segments, uint64_t length);
 
+/*
+ * Let memcheck report that the program reads them: all bytes, when a Receive or an RDMA Read into them
+ * is posted; those behind the first `length`, when its completion is taken. A request that has failed
+ * has a length of 0.
+ */
+void check_segments_posted(const DAT_LMR_TRIPLET *segments, unsigned count);
+void check_segments_taken_locked(struct check_object *ia, const DAT_LMR_TRIPLET *segments,
+				 unsigned count, uint64_t length);
+
 bool check_segments_overlap(const DAT_LMR_TRIPLET *a, unsigned a_count, const DAT_LMR_TRIPLET *b,
 			    unsigned b_count);
 

@@ -419,13 +419,29 @@ static void explain_segment(struct check_object *owner, const struct check_post 
 			     check_name(region).text, from, from + length);
 }
 
+/* Does the request write into its buffer? */
+static bool is_filling(const struct check_request *request)
+{
+	return request->kind == CHECK_RECV || request->kind == CHECK_READ;
+}
+
+/* A request has ended well with that length, or has failed: 0. */
+static void fill_locked(struct check_object *ia, const struct check_request *request,
+			uint64_t length)
+{
+	if (is_filling(request))
+		check_segments_taken_locked(ia, request->segments, request->segment_count, length);
+}
+
 /* All suppressed requests in front of the queue's last `max_requests` must have ended. */
 static void trim_locked(struct check_object *owner)
 {
 	struct check_requests *queue = &owner->life->ep.requests;
 
-	while (queue->count > owner->life->ep.max_requests && queue->first->is_suppressed)
+	while (queue->count > owner->life->ep.max_requests && queue->first->is_suppressed) {
+		fill_locked(owner->ia, queue->first, queue->first->image.length);
 		end_locked(queue->first);
+	}
 }
 
 void check_request_posted(struct check_object *owner, const struct check_post *post,
@@ -435,10 +451,15 @@ void check_request_posted(struct check_object *owner, const struct check_post *p
 	struct check_request *request;
 
 	check_lock();
-	request = result == DAT_SUCCESS ? NULL : lookup_locked(number);
-	if (request && request->cookie.as_64 == post->cookie.as_64)
+	request = lookup_locked(number);
+	if (request && request->cookie.as_64 != post->cookie.as_64)
+		request = NULL;
+	/* after the call: a refused one must leave the buffer alone, and the provider may have copied */
+	if (request && result != DAT_SUCCESS)
 		end_locked(request);
-	else if (result == DAT_SUCCESS && owner->type == DAT_HANDLE_TYPE_EP && !owner->is_dead) {
+	else if (request && is_filling(request))
+		check_segments_posted(request->segments, request->segment_count);
+	if (result == DAT_SUCCESS && owner->type == DAT_HANDLE_TYPE_EP && !owner->is_dead) {
 		trim_locked(owner);
 		if (trace_has_transfers())
 			trace_posted_locked(owner, post);
@@ -489,6 +510,7 @@ static bool end_earlier_locked(struct check_request *request, struct check_reque
 			*changed_out = *earlier;
 			is_changed = true;
 		}
+		fill_locked(earlier->ep->ia, earlier, earlier->image.length);
 		end_locked(earlier);
 	}
 	return is_changed;
@@ -607,6 +629,8 @@ static void dto_event(struct check_call *call, struct check_object *evd,
 		if (trace_has_transfers())
 			trace_transfer_locked(request, data);
 		is_early_changed = end_earlier_locked(request, &early);
+		fill_locked(evd->ia, request,
+			    data->status == DAT_DTO_SUCCESS ? data->transfered_length : 0);
 		end_locked(request);
 		note_empty_locked(&outcome.request, data->status);
 		data->user_cookie = outcome.request.cookie;
