@@ -229,7 +229,8 @@ static bool targets_overlap(const DAT_RMR_TRIPLET *a, const DAT_RMR_TRIPLET *b)
 	       b->target_address < a->target_address + a->segment_length;
 }
 
-static void compare_locked(const struct check_requests *queue, const struct check_request *request,
+/* A source that an RDMA Read still fills is not compared: the Read changes it before it is sent. */
+static void compare_locked(const struct check_requests *queue, struct check_request *request,
 			   bool is_fenced, struct findings *findings)
 {
 	const struct check_request *other = queue->last;
@@ -241,15 +242,14 @@ static void compare_locked(const struct check_requests *queue, const struct chec
 		if (request->kind == CHECK_WRITE && !is_fenced && other->kind == CHECK_READ &&
 		    targets_overlap(&request->remote, &other->remote))
 			findings->is_target_read = true;
-		if (!(request->kind == CHECK_RECV ||
-		      (is_source && !is_fenced && other->kind == CHECK_READ)) ||
+		if (!(request->kind == CHECK_RECV || (is_source && other->kind == CHECK_READ)) ||
 		    !check_segments_overlap(request->segments, request->segment_count,
 					    other->segments, other->segment_count))
 			continue;
-		if (request->kind == CHECK_RECV)
-			findings->is_overlap = true;
-		else
-			findings->is_after_read = true;
+		if (is_source)
+			request->image.is_known = false;
+		findings->is_overlap |= request->kind == CHECK_RECV;
+		findings->is_after_read |= is_source && !is_fenced;
 	}
 }
 

@@ -138,6 +138,28 @@ static void write_to_what_is_read(void **state)
 		expect_sent(&rig->a, cookie, 64);
 }
 
+/* CHECK-RULE-01: what an RDMA Read fills before it is sent was not changed by the program. */
+static void send_of_what_is_read(void **state)
+{
+	struct rig *rig = *state;
+
+	for (unsigned i = 0; i < 20; i++) { /* the Read ends before or after the post behind it */
+		memset(rig->x.p, 0, 64);
+		memset(rig->y.p, 1, 64);
+		post_send(&rig->a, dt_seg(&rig->x, 64, 8), 1, FLAG);
+		post_read(&rig->a, dt_seg(&rig->x, 0, 64), dt_rseg(&rig->y, 0, 64), 2, FLAG);
+		post_write(&rig->a, dt_seg(&rig->x, 0, 64), dt_rseg(&rig->y, 64, 64), 3,
+			   DAT_COMPLETION_BARRIER_FENCE_FLAG);
+		post_recv(&rig->b, dt_seg(&rig->y, 256, 8), 4);
+		expect_received(&rig->b, 4, 8);
+		expect_sent(&rig->a, 1, 8);
+		expect_sent(&rig->a, 2, 64);
+		expect_sent(&rig->a, 3, 64);
+		dt_check_bytes(rig->y.p + 64, 64, 1);
+	}
+	assert_int_equal(count_reports("send-changed", ""), 0);
+}
+
 /* ---- portability ---- */
 
 /* CHECK-RULE-29 */
@@ -192,10 +214,15 @@ static void recv_none_srq(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		check_test(rmr_early),		check_test(lmr_freed_before_bind),
-		check_test(suppressed_changed), check_test(suppressed_freed),
-		check_test(suppressed_bind),	check_test(write_to_what_is_read),
-		check_test_bare(zero_length),	check_test_bare(recv_none_srq),
+		check_test(rmr_early),
+		check_test(lmr_freed_before_bind),
+		check_test(suppressed_changed),
+		check_test(suppressed_freed),
+		check_test(suppressed_bind),
+		check_test(write_to_what_is_read),
+		check_test(send_of_what_is_read),
+		check_test_bare(zero_length),
+		check_test_bare(recv_none_srq),
 	};
 
 	check_rules_on();
