@@ -116,7 +116,9 @@ static bool grow_locked(void)
 		return false;
 	/* release: pairs with the acquire loads in libdat, which then reads cells */
 	__atomic_store_n(&opendat_handle_arena.size, size + CHUNK, __ATOMIC_RELEASE);
-	__atomic_store_n(&opendat_handle_arena.base, (uintptr_t)range, __ATOMIC_RELEASE);
+	/* once: who has a handle reads it without more ado */
+	if (!size)
+		__atomic_store_n(&opendat_handle_arena.base, (uintptr_t)range, __ATOMIC_RELEASE);
 	return true;
 }
 
