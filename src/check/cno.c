@@ -95,8 +95,11 @@ DAT_RETURN check_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_par
 
 	if (ret == DAT_SUCCESS && cno && (cno_param_mask & DAT_CNO_FIELD_IA_HANDLE))
 		cno_param->ia_handle = cno->ia;
-	if (ret == DAT_SUCCESS && cno && (cno_param_mask & DAT_CNO_FIELD_AGENT))
+	if (ret == DAT_SUCCESS && cno && (cno_param_mask & DAT_CNO_FIELD_AGENT)) {
+		check_lock();
 		cno_param->agent = cno->life->cno.agent;
+		check_unlock();
+	}
 	return check_end(&call, ret);
 }
 
