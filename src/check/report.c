@@ -323,21 +323,33 @@ static void add_place(struct text *text, const struct check_place *place)
 	}
 }
 
-static void add_steps(struct text *text, const struct check_life *life)
-{
+/* What other threads may change while it is printed: they add steps, or free the object. */
+struct history {
 	struct check_step steps[CHECK_STEPS];
-	const char *major, *minor;
-	unsigned count;
+	unsigned step_count;
+	const char *ender; /* NULL: it was not freed */
+	struct check_place ended;
+};
 
-	/* a copy: other threads may add steps faster than we print them */
+static void copy_history(struct history *history_out, const struct check_life *life)
+{
 	check_lock();
-	count = life->step_count;
-	memcpy(steps, life->steps, sizeof(steps));
+	memcpy(history_out->steps, life->steps, sizeof(life->steps));
+	history_out->step_count = life->step_count;
+	history_out->ender = life->ender;
+	history_out->ended = life->ended;
 	check_unlock();
+}
+
+static void add_steps(struct text *text, const struct history *history)
+{
+	unsigned count = history->step_count;
+	const char *major, *minor;
+
 	if (count)
 		add(text, "\n  then:");
 	for (unsigned i = count > CHECK_STEPS ? count - CHECK_STEPS : 0, n = 0; i < count; i++) {
-		const struct check_step *step = &steps[i % CHECK_STEPS];
+		const struct check_step *step = &history->steps[i % CHECK_STEPS];
 
 		add(text, "%s %s", n++ ? "," : "", step->what);
 		if (step->result != DAT_SUCCESS &&
@@ -349,15 +361,17 @@ static void add_steps(struct text *text, const struct check_life *life)
 static void add_life(struct text *text, const struct check_object *object)
 {
 	const struct check_life *life = object->life;
+	struct history history;
 
+	copy_history(&history, life);
 	add(text, "\n  %s was made by %s, thread %d", check_name(object).text, life->maker,
 	    life->made.thread);
 	add_place(text, &life->made);
-	add_steps(text, life);
-	if (object->is_dead && life->ender) {
-		add(text, "\n  %s was freed by %s, thread %d", check_name(object).text, life->ender,
-		    life->ended.thread);
-		add_place(text, &life->ended);
+	add_steps(text, &history);
+	if (history.ender) {
+		add(text, "\n  %s was freed by %s, thread %d", check_name(object).text,
+		    history.ender, history.ended.thread);
+		add_place(text, &history.ended);
 	}
 }
 
