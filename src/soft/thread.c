@@ -8,7 +8,7 @@
 
 #define STACK_SIZE (256u * 1024u) /* a service thread needs less than 96 KiB */
 
-int soft_thread_open(struct core_service *service, epoll_data_t kick)
+int soft_thread_open(struct core_service *service)
 {
 	soft_fd_begin();
 	service->epoll_fd = soft_fd_end(epoll_create1(EPOLL_CLOEXEC));
@@ -18,7 +18,7 @@ int soft_thread_open(struct core_service *service, epoll_data_t kick)
 	service->kick_fd = soft_fd_end(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (service->kick_fd < 0)
 		return service->kick_fd;
-	return core_service_watch_kicks(service, kick);
+	return core_service_watch_kicks(service, (epoll_data_t){.ptr = NULL});
 }
 
 int soft_thread_start(struct core_service *service, const struct core_ia *ia, const char *name,

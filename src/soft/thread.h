@@ -5,8 +5,8 @@
 
 #include "core/base/service.h"
 
-/* Opens both descriptors. epoll reports `kick` when the thread is woken. 0, or -errno. */
-int soft_thread_open(struct core_service *service, epoll_data_t kick);
+/* Opens both descriptors. epoll reports NULL when the thread is woken. 0, or -errno. */
+int soft_thread_open(struct core_service *service);
 /* Starts the thread, as the instance says: 0, or -errno. */
 int soft_thread_start(struct core_service *service, const struct core_ia *ia, const char *name,
 		      void *(*run)(void *), void *argument);

@@ -37,7 +37,6 @@ int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out
 	engine->adapter = adapter;
 	engine->settings = adapter->ia->settings;
 	engine->is_loopback = soft_address_is_loopback(&adapter->ia->address);
-	engine->kick_watch.kind = IW_KIND_KICK;
 	core_service_init(&engine->service);
 	atomic_init(&engine->refs, 1);
 	soft_attention_init(&engine->attention, &engine->service);
@@ -80,17 +79,6 @@ void iw_engine_put(struct iw_engine *engine)
 	core_lock_destroy(&engine->attention.lock);
 	core_lock_destroy(&engine->lock);
 	core_slab_free(engine, sizeof(*engine));
-}
-
-int iw_engine_watch(struct iw_engine *engine, int fd, struct iw_watch *watch, uint32_t events)
-{
-	struct epoll_event event = {.events = events, .data.ptr = watch};
-
-	if (!epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_MOD, fd, &event))
-		return 0;
-	if (errno == ENOENT && !epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_ADD, fd, &event))
-		return 0;
-	return -errno;
 }
 
 /* --- connections that threads of the consumer poll --- */
@@ -268,16 +256,14 @@ void iw_engine_wait_key(struct iw_engine *engine, uint32_t key)
 
 int iw_conn_watch(struct iw_conn *conn, uint32_t events)
 {
-	struct epoll_event event = {.events = events, .data.ptr = &conn->watch};
 	int op = conn->is_in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	int rc;
 
 	if (conn->is_in_epoll && conn->events == events)
 		return 0;
-	if (epoll_ctl(conn->engine->service.epoll_fd, op, conn->fd, &event) < 0)
-		return -errno;
-	if (!conn->is_watched)
-		iw_conn_get(conn); /* until iw_conn_unwatch: events refer to the connection */
-	conn->is_watched = true;
+	rc = soft_attention_watch(&conn->engine->attention, &conn->attended, op, conn->fd, events);
+	if (rc < 0)
+		return rc;
 	conn->is_in_epoll = true;
 	conn->events = events;
 	return 0;
@@ -294,13 +280,8 @@ int iw_conn_pause_watch(struct iw_conn *conn)
 
 void iw_conn_unwatch(struct iw_conn *conn)
 {
-	if (!conn->is_watched)
-		return;
-	(void)iw_conn_pause_watch(conn);
+	soft_attention_unwatch(&conn->engine->attention, &conn->attended, conn->fd);
 	conn->is_in_epoll = false;
-	conn->is_watched = false;
-	/* this batch of events may still name it */
-	iw_conn_put_later(conn);
 }
 
 void iw_conn_close_socket(struct iw_conn *conn)

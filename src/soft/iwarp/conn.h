@@ -42,14 +42,12 @@ enum iw_state {
 };
 
 struct iw_conn {
-	struct iw_watch watch; /* first: what epoll reports */
 	struct iw_engine *engine;
-	struct soft_attended attended; /* references, deadline */
+	struct soft_attended attended; /* references, events, deadline */
 	_Atomic uint32_t state;	       /* written by those who may access it; read by any */
 	int fd;
 	uint32_t events; /* what epoll waits for on the socket, if it is in epoll */
 	bool is_in_epoll;
-	bool is_watched; /* events of epoll may name it: holds a reference */
 	struct core_ref ep_ref;
 	_Atomic bool has_ep; /* release after ep_ref is set */
 
@@ -196,14 +194,6 @@ struct core_name iw_conn_name(const struct iw_conn *conn);
 static inline void iw_conn_serve_later(struct iw_conn *conn)
 {
 	soft_attention_ask(&conn->engine->attention, &conn->attended);
-}
-
-/* Service thread: drops a reference when this batch of events, which may name the connection, is
- * handled. It is served then. */
-static inline void iw_conn_put_later(struct iw_conn *conn)
-{
-	iw_conn_serve_later(conn);
-	(void)soft_attended_put(&conn->attended); /* not the last one: the list has it */
 }
 
 static inline void iw_conn_set_deadline(struct iw_conn *conn, uint64_t deadline_ns)

@@ -32,11 +32,6 @@ struct soft_adapter;
 
 #define IW_EVENTS 64 /* handled in one batch */
 
-/* What an event of epoll belongs to; the first member of it. */
-struct iw_watch {
-	enum iw_kind { IW_KIND_KICK, IW_KIND_LISTENER, IW_KIND_CONN } kind;
-};
-
 struct iw_engine {
 	/* constant after creation */
 	struct core_ia *ia; /* must not be dereferenced once `is_stopping` is set */
@@ -44,7 +39,6 @@ struct iw_engine {
 	struct core_settings settings;
 	bool is_loopback; /* the address of the adapter */
 	/* constant once is_started is set */
-	struct iw_watch kick_watch;
 	struct core_service service;
 	pthread_mutex_t start_lock; /* held while the thread is started */
 
@@ -70,8 +64,6 @@ void iw_engine_get(struct iw_engine *engine);
 void iw_engine_put(struct iw_engine *engine);
 /* Wakes the service thread. */
 void iw_engine_kick(struct iw_engine *engine);
-/* Adds a listening socket to epoll, or changes what it waits for; EPOLLIN or 0. */
-int iw_engine_watch(struct iw_engine *engine, int fd, struct iw_watch *watch, uint32_t events);
 
 /* The list of connections that threads of the consumer poll, with a reference to each. EP locked.
  */

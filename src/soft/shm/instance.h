@@ -87,7 +87,7 @@ struct shm_listener {
 };
 
 /* The number of the event descriptor in epoll; no slot has it. */
-#define SHM_ID_KICK UINT64_MAX
+#define SHM_ID_KICK 0u
 
 /* Polls in a millisecond by a thread that polls in a loop: it makes thousands. */
 #define SHM_DRIVEN_POLLS 512u

@@ -30,7 +30,6 @@ int iw_conn_create(struct iw_engine *engine, int fd, struct iw_conn **conn_out)
 
 	if (!conn)
 		return -ENOMEM;
-	conn->watch.kind = IW_KIND_CONN;
 	conn->engine = engine;
 	iw_engine_get(engine);
 	conn->fd = fd;

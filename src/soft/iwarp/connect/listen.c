@@ -3,10 +3,6 @@
  * Listening. A service point claims its qualifier. Its TCP port is the qualifier itself
  * or, if that is not available, one of a short sequence (cm_port). The header of a request has the
  * qualifier; without a header it is the port.
- *
- * Events of epoll point to the listener. So it must live until the batch of events is handled in
- * which it is closed. A connection object without socket, its `timer`, holds the last reference:
- * the service thread drops it behind such a batch. It also carries the listener's deadline.
  */
 #include "soft/iwarp/connect/listen.h"
 
@@ -29,31 +25,29 @@
 #define PAUSE_NS (20 * IW_NS_PER_MS)
 
 struct iw_listener {
-	struct iw_watch watch; /* first */
+	struct soft_attended attended; /* references, events, deadline; first */
 	struct iw_engine *engine;
-	_Atomic uint32_t refs;
 	struct core_ref sp;
 	DAT_CONN_QUAL qual;
 	uint16_t port;
 	int claim_fd;
-	struct iw_conn *timer; /* its reference belongs to the service thread; NULL: never listened
-				*/
-	pthread_mutex_t lock;  /* leaf, but taken before the engine's; guards the rest */
+	pthread_mutex_t lock; /* leaf, but taken before the engine's; guards the rest */
 	int fd;
 	bool is_closed;
 	bool is_paused; /* descriptors are short, or callers have their share (callers.h) */
 };
 
-static void listener_get(struct iw_listener *listener)
+/* Of an event of epoll, or a deadline. */
+static struct iw_listener *listener_of(struct soft_attended *attended)
 {
-	/* relaxed: the caller holds a reference */
-	atomic_fetch_add_explicit(&listener->refs, 1, memory_order_relaxed);
+	return (struct iw_listener *)attended;
 }
 
 void iw_listener_put(struct iw_listener *listener)
 {
-	if (atomic_fetch_sub_explicit(&listener->refs, 1, memory_order_acq_rel) != 1)
+	if (!soft_attended_put(&listener->attended))
 		return;
+	soft_attention_remove(&listener->engine->attention, &listener->attended);
 	pthread_mutex_destroy(&listener->lock);
 	iw_engine_put(listener->engine);
 	core_slab_free(listener, sizeof(*listener));
@@ -76,14 +70,25 @@ uint16_t iw_listener_port(const struct iw_listener *listener)
 
 /* --- pauses: the connections stay in the backlog --- */
 
+static int set_events(struct iw_listener *listener, uint32_t events)
+{
+	return soft_attention_watch(&listener->engine->attention, &listener->attended,
+				    EPOLL_CTL_MOD, listener->fd, events);
+}
+
+static void look_again(struct iw_listener *listener)
+{
+	soft_attention_set(&listener->engine->attention, &listener->attended,
+			   core_now_ns() + PAUSE_NS);
+}
+
 static void pause_accept(struct iw_listener *listener)
 {
 	pthread_mutex_lock(&listener->lock);
-	if (listener->fd >= 0 &&
-	    !iw_engine_watch(listener->engine, listener->fd, &listener->watch, 0))
+	if (listener->fd >= 0 && !set_events(listener, 0))
 		listener->is_paused = true;
 	pthread_mutex_unlock(&listener->lock);
-	iw_conn_set_deadline(listener->timer, core_now_ns() + PAUSE_NS);
+	look_again(listener);
 }
 
 /* False: it is closed, or still paused. */
@@ -93,8 +98,7 @@ static bool resume_accept(struct iw_listener *listener)
 
 	pthread_mutex_lock(&listener->lock);
 	if (listener->is_paused && !listener->is_closed)
-		listener->is_paused = iw_engine_watch(listener->engine, listener->fd,
-						      &listener->watch, EPOLLIN) < 0;
+		listener->is_paused = set_events(listener, EPOLLIN) < 0;
 	is_open = !listener->is_closed && !listener->is_paused;
 	pthread_mutex_unlock(&listener->lock);
 	return is_open;
@@ -109,7 +113,7 @@ void iw_setup_drop(struct iw_conn *conn)
 	(void)resume_accept(conn->listener); /* it has given way */
 	/* nobody serves it any more; it is no longer ARRIVING, so that it is not dropped twice */
 	iw_conn_set_state(conn, IW_CLOSING);
-	iw_conn_put_later(conn);
+	iw_conn_put(conn);
 }
 
 static bool is_arriving_at(struct soft_attended *attended, void *listener)
@@ -228,28 +232,16 @@ static struct iw_listener *new_listener(struct iw_engine *engine, struct core_re
 
 	if (!listener)
 		return NULL;
-	listener->watch.kind = IW_KIND_LISTENER;
 	listener->engine = engine;
 	iw_engine_get(engine);
-	atomic_init(&listener->refs, 1);
+	listener->attended.is_listener = true;
+	soft_attention_add(&engine->attention, &listener->attended);
+	soft_callers_listen(&engine->callers);
 	pthread_mutex_init(&listener->lock, NULL);
 	listener->sp = sp;
 	listener->fd = -1;
 	listener->claim_fd = -1;
 	return listener;
-}
-
-static int make_timer(struct iw_listener *listener)
-{
-	int rc = iw_conn_create(listener->engine, -1, &listener->timer);
-
-	if (rc < 0)
-		return rc;
-	listener_get(listener);
-	listener->timer->listener = listener;
-	iw_conn_set_state(listener->timer, IW_ARRIVING);
-	soft_callers_listen(&listener->engine->callers);
-	return 0;
 }
 
 int iw_listen(struct iw_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
@@ -262,11 +254,10 @@ int iw_listen(struct iw_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
 		return -ENOMEM;
 	listener->qual = *qual;
 	rc = *qual ? listen_given(listener) : listen_any(listener);
-	if (!rc)
-		rc = make_timer(listener);
 	/* requests may be reported from here on; the core handles them when the SP is unlocked */
 	if (!rc)
-		rc = iw_engine_watch(engine, listener->fd, &listener->watch, EPOLLIN);
+		rc = soft_attention_watch(&engine->attention, &listener->attended, EPOLL_CTL_ADD,
+					  listener->fd, EPOLLIN);
 	if (rc < 0) {
 		iw_unlisten(engine, listener);
 		return rc;
@@ -278,24 +269,16 @@ int iw_listen(struct iw_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
 
 void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener)
 {
-	struct iw_conn *timer = listener->timer;
-
-	if (timer)
-		iw_conn_get(timer);
 	pthread_mutex_lock(&listener->lock);
 	listener->is_closed = true;
-	if (timer)
-		(void)epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
+	/* the service thread then drops those who have arrived here */
+	soft_attention_unwatch(&engine->attention, &listener->attended, listener->fd);
 	soft_fd_close_socket(listener->fd);
 	listener->fd = -1;
 	pthread_mutex_unlock(&listener->lock);
 	soft_claim_give(listener->claim_fd);
 	listener->claim_fd = -1;
-	if (timer) {
-		soft_callers_unlisten(&engine->callers);
-		iw_conn_serve_later(timer);
-		iw_conn_put(timer);
-	}
+	soft_callers_unlisten(&engine->callers);
 	iw_listener_put(listener);
 }
 
@@ -310,7 +293,7 @@ static void take_caller(struct iw_listener *listener, int fd)
 		soft_fd_close(fd);
 		return;
 	}
-	listener_get(listener);
+	soft_attended_get(&listener->attended);
 	conn->listener = listener;
 	iw_conn_set_state(conn, IW_ARRIVING);
 	if (iw_setup_create(conn) < 0 || iw_setup_socket_options(fd, &engine->settings) < 0 ||
@@ -353,8 +336,9 @@ static bool make_room(struct iw_engine *engine)
 	return true;
 }
 
-void iw_listener_event(struct iw_listener *listener)
+void iw_listener_event(struct soft_attended *attended)
 {
+	struct iw_listener *listener = listener_of(attended);
 	struct iw_engine *engine = listener->engine;
 	int fd = -EMFILE;
 
@@ -371,19 +355,19 @@ void iw_listener_event(struct iw_listener *listener)
 	}
 }
 
-void iw_listener_due(struct iw_listener *listener)
+void iw_listener_serve(struct soft_attended *attended)
 {
+	struct iw_listener *listener = listener_of(attended);
 	bool is_closed;
 
 	pthread_mutex_lock(&listener->lock);
 	is_closed = listener->is_closed;
 	pthread_mutex_unlock(&listener->lock);
-	if (!is_closed) {
-		if (!resume_accept(listener))
-			iw_conn_set_deadline(listener->timer, core_now_ns() + PAUSE_NS);
-		return;
-	}
-	iw_setup_drop_all(listener->engine, listener); /* the timer, too */
+	if (is_closed)
+		iw_setup_drop_all(listener->engine, listener);
+	else if (!resume_accept(listener))
+		look_again(listener);
+	iw_listener_put(listener);
 }
 
 static bool is_repetition(const struct iw_passive *first, const struct iw_passive *second)

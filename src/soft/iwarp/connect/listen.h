@@ -13,7 +13,7 @@ void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener);
 void iw_listener_put(struct iw_listener *listener);
 
 /* Service thread: epoll reports a listening socket. No lock held. */
-void iw_listener_event(struct iw_listener *listener);
+void iw_listener_event(struct soft_attended *attended);
 /* Service thread: drops all connections to that listener that have no endpoint and no owner; NULL:
  * to any. */
 void iw_setup_drop_all(struct iw_engine *engine, struct iw_listener *listener);
@@ -30,7 +30,7 @@ void iw_listener_remove_offered(struct iw_conn *conn);
  * one continues with this socket. True: done.
  */
 bool iw_listener_take_over(struct iw_conn *conn);
-/* Service thread: the deadline of a listener, which is that of its `timer`. */
-void iw_listener_due(struct iw_listener *listener);
+/* Service thread: its deadline has passed, or it has ended. Drops a reference. */
+void iw_listener_serve(struct soft_attended *attended);
 
 #endif

@@ -310,9 +310,7 @@ static void setup_due(struct iw_conn *conn, uint64_t now)
 	struct core_ep *ep;
 
 	if (iw_conn_state(conn) == IW_ARRIVING) {
-		if (!conn->setup)
-			iw_listener_due(conn->listener);
-		else if (now >= conn->give_up_ns) /* IWCM-25 */
+		if (now >= conn->give_up_ns) /* IWCM-25 */
 			iw_setup_drop(conn);
 		else
 			iw_conn_set_deadline(conn, conn->give_up_ns);
@@ -364,6 +362,10 @@ static void serve_attended(struct soft_attended *attended, void *argument)
 {
 	struct iw_conn *conn = iw_conn_of_attended(attended);
 
+	if (attended->is_listener) {
+		iw_listener_serve(attended);
+		return;
+	}
 	serve(argument, conn, 0);
 	iw_conn_put(conn);
 }
@@ -371,7 +373,10 @@ static void serve_attended(struct soft_attended *attended, void *argument)
 static void put_attended(struct soft_attended *attended, void *unused)
 {
 	(void)unused;
-	iw_conn_put(iw_conn_of_attended(attended));
+	if (attended->is_listener)
+		iw_listener_serve(attended);
+	else
+		iw_conn_put(iw_conn_of_attended(attended));
 }
 
 /* --- the loop --- */
@@ -396,19 +401,14 @@ static void serve_events(struct service *service)
 	int i;
 
 	for (i = 0; i < count; i++) {
-		struct iw_watch *watch = events[i].data.ptr;
+		struct soft_attended *attended = events[i].data.ptr;
 
-		switch (watch->kind) {
-		case IW_KIND_KICK:
+		if (!attended)
 			core_service_kicked(&engine->service);
-			break;
-		case IW_KIND_LISTENER:
-			iw_listener_event((struct iw_listener *)watch);
-			break;
-		case IW_KIND_CONN:
-			serve(service, (struct iw_conn *)watch, events[i].events);
-			break;
-		}
+		else if (attended->is_listener)
+			iw_listener_event(attended);
+		else
+			serve(service, iw_conn_of_attended(attended), events[i].events);
 	}
 	/* one that goes on without end does not keep the thread from the others (IWCM-46) */
 	soft_attention_serve_asking(&engine->attention, serve_attended, service);
@@ -465,7 +465,7 @@ static void *run(void *argument)
 
 static int start_locked(struct iw_engine *engine)
 {
-	int rc = soft_thread_open(&engine->service, (epoll_data_t){.ptr = &engine->kick_watch});
+	int rc = soft_thread_open(&engine->service);
 
 	if (rc < 0) {
 		soft_thread_close(&engine->service);

@@ -479,7 +479,7 @@ static void *service_run(void *argument)
 
 static int start_thread(struct shm_engine *engine)
 {
-	int rc = soft_thread_open(&engine->service, (epoll_data_t){.u64 = SHM_ID_KICK});
+	int rc = soft_thread_open(&engine->service);
 
 	if (rc < 0)
 		return rc;
