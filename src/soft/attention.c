@@ -52,13 +52,14 @@ bool soft_attended_get_unless_dead(struct soft_attended *object)
 }
 
 struct soft_attended *soft_attention_find(struct soft_attention *attention,
+					  const struct soft_attended *after,
 					  bool (*is_it)(struct soft_attended *, void *),
 					  void *argument)
 {
 	struct soft_attended *object;
 
 	core_lock_acquire(&attention->lock);
-	for (object = attention->first; object; object = object->next)
+	for (object = after ? after->next : attention->first; object; object = object->next)
 		if (!object->is_listener && is_it(object, argument) &&
 		    soft_attended_get_unless_dead(object))
 			break;

@@ -80,10 +80,11 @@ void soft_attention_lower(struct soft_attention *attention, struct soft_attended
 void soft_attention_look(struct soft_attention *attention, uint64_t deadline_ns);
 
 /*
- * The first connection for which the function returns true, with a reference, or NULL. It runs with
- * the attention locked.
+ * The first connection after that object (NULL: of all) for which the function returns true, with a
+ * reference, or NULL. It runs with the attention locked. The caller has a reference to `after`.
  */
 struct soft_attended *soft_attention_find(struct soft_attention *attention,
+					  const struct soft_attended *after,
 					  bool (*is_it)(struct soft_attended *, void *),
 					  void *argument);
 

@@ -239,7 +239,7 @@ bool iw_engine_is_key_in_use(struct iw_engine *engine, uint32_t key)
 	struct key_use use = {.key = key};
 
 	if (atomic_load(&engine->is_started))
-		(void)soft_attention_find(&engine->attention, note_use, &use);
+		(void)soft_attention_find(&engine->attention, NULL, note_use, &use);
 	return use.is_used;
 }
 

@@ -30,20 +30,23 @@ int shm_conn_create(struct shm_engine *engine, int fd, struct shm_conn **conn_ou
 	if (!conn)
 		return -ENOMEM;
 	conn->setup = core_slab_alloc(sizeof(*conn->setup));
-	if (!conn->setup) {
-		core_slab_free(conn, sizeof(*conn));
-		return -ENOMEM;
-	}
+	if (!conn->setup)
+		goto err;
 	conn->engine = engine;
-	shm_engine_get(engine);
 	conn->fd = fd;
 	conn->setup->segment_fd = -1;
 	conn->setup->give_up_ns = UINT64_MAX;
 	conn->setup->retry_ns = UINT64_MAX;
 	conn->wake.can_skip_fence = core_fence_is_supported(CORE_FENCE_HOST);
-	soft_attention_add(&engine->attention, &conn->attended);
+	if (shm_engine_add(engine, conn) < 0)
+		goto err;
+	shm_engine_get(engine);
 	*conn_out = conn;
 	return 0;
+err:
+	core_slab_free(conn->setup, sizeof(*conn->setup));
+	core_slab_free(conn, sizeof(*conn));
+	return -ENOMEM;
 }
 
 void shm_conn_get(struct shm_conn *conn)
@@ -88,10 +91,7 @@ static void conn_destroy(struct shm_conn *conn)
 	struct shm_engine *engine = conn->engine;
 	int state = core_cancel_off();
 
-	soft_attention_remove(&engine->attention, &conn->attended);
-	if (conn->id)
-		shm_engine_remove(engine, conn->id);
-	shm_conn_epoll_remove(conn);
+	shm_engine_remove(engine, conn);
 	drop_maps(conn);
 	soft_fd_close_socket(conn->fd);
 	shm_conn_end_setup(conn);

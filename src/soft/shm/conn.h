@@ -235,9 +235,8 @@ struct shm_conn {
 	struct shm_inbound in;
 	_Atomic uint32_t local_announce; /* key of our own table that we use for the peer */
 
-	struct soft_attended attended; /* references, deadline */
+	struct soft_attended attended; /* references, events, deadline */
 	_Atomic uint32_t state;	       /* written with the endpoint locked, where it has one */
-	uint64_t id;
 	int fd;
 	uint8_t takes; /* enum transport_takes of our endpoint */
 	uint32_t pz;   /* zone of our endpoint: the peer may use keys of it */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The data of an engine: its references, how others wake its service thread, its table of
- * connections and listeners by number, walks over all connections, and the list of those that polls
- * check.
+ * The data of an engine: its references, how others wake its service thread, walks over all
+ * connections, and the list of those that polls check.
  */
 #include "soft/shm/instance.h"
 
@@ -14,14 +13,8 @@
 #include "soft/fds.h"
 #include "soft/shm/state.h"
 
-#define FIRST_SLOTS 64u
+#define FIRST_ROOM 64u
 #define GAPS_MAX 16u /* allowed in addition to the number of connections */
-
-static void free_slots(struct shm_engine *engine)
-{
-	core_slab_free(engine->slots, engine->slot_count * sizeof(*engine->slots));
-	core_slab_free(engine->active, engine->slot_count * sizeof(*engine->active));
-}
 
 void shm_engine_get(struct shm_engine *engine)
 {
@@ -37,7 +30,7 @@ void shm_engine_put(struct shm_engine *engine)
 	soft_fd_close(engine->dir.fd);
 	core_lock_destroy(&engine->attention.lock);
 	core_lock_destroy(&engine->lock);
-	free_slots(engine);
+	core_slab_free(engine->active, engine->active_room * sizeof(*engine->active));
 	core_slab_free(engine, sizeof(*engine));
 }
 
@@ -69,139 +62,99 @@ bool soft_is_unattended(const struct soft_adapter *adapter)
 
 void shm_listener_get(struct shm_listener *listener)
 {
-	/* relaxed: the caller holds a reference, or the lock of the table */
-	atomic_fetch_add_explicit(&listener->refs, 1, memory_order_relaxed);
+	soft_attended_get(&listener->attended);
 }
 
 void shm_listener_put(struct shm_listener *listener)
 {
-	if (atomic_fetch_sub_explicit(&listener->refs, 1, memory_order_acq_rel) != 1)
+	if (!soft_attended_put(&listener->attended))
 		return;
+	soft_attention_remove(&listener->engine->attention, &listener->attended);
 	pthread_mutex_destroy(&listener->lock);
 	shm_engine_put(listener->engine);
 	core_slab_free(listener, sizeof(*listener));
 }
 
-/* --- the table --- */
+/* --- all connections --- */
 
-static int grow_slots(struct shm_engine *engine)
+static int grow_active_locked(struct shm_engine *engine)
 {
-	uint32_t count = engine->slot_count ? engine->slot_count * 2 : FIRST_SLOTS;
-	struct shm_conn **active = core_slab_alloc(count * sizeof(*active));
-	struct shm_slot *slots = core_slab_alloc(count * sizeof(*slots));
+	const uint32_t old = engine->active_room, room = old ? old * 2 : FIRST_ROOM;
+	struct shm_conn **active = core_slab_alloc(room * sizeof(*active));
 
-	if (!active || !slots) {
-		core_slab_free(active, count * sizeof(*active));
-		core_slab_free(slots, count * sizeof(*slots));
+	if (!active)
 		return -ENOMEM;
+	if (old) {
+		memcpy(active, engine->active, old * sizeof(struct shm_conn *));
+		core_slab_free(engine->active, old * sizeof(struct shm_conn *));
 	}
-	if (engine->slot_count) {
-		memcpy(slots, engine->slots, engine->slot_count * sizeof(*slots));
-		memcpy(active, engine->active, engine->slot_count * sizeof(struct shm_conn *));
-		free_slots(engine);
-	}
-	engine->slots = slots;
 	engine->active = active;
-	engine->slot_count = count;
+	engine->active_room = room;
 	return 0;
 }
 
-int shm_engine_add(struct shm_engine *engine, enum shm_slot_kind kind, void *object,
-		   uint64_t *id_out)
+int shm_engine_add(struct shm_engine *engine, struct shm_conn *conn)
 {
-	struct shm_slot *slot;
-	uint32_t index;
 	int rc = 0;
 
 	core_lock_acquire(&engine->lock);
-	if (engine->free_first) {
-		index = engine->free_first - 1;
-		slot = &engine->slots[index];
-		engine->free_first = slot->next_free;
-		if (!engine->free_first)
-			engine->free_last = 0;
-	} else {
-		if (engine->slot_used == engine->slot_count)
-			rc = grow_slots(engine);
-		if (rc < 0)
-			goto out;
-		index = engine->slot_used++;
-		slot = &engine->slots[index];
-	}
-	slot->object = object;
-	slot->kind = (uint8_t)kind;
-	slot->generation++;
-	*id_out = (uint64_t)slot->generation << 32 | index;
-out:
+	if (engine->conn_count == engine->active_room)
+		rc = grow_active_locked(engine);
+	if (rc == 0)
+		engine->conn_count++;
 	core_lock_release(&engine->lock);
+	if (rc == 0)
+		soft_attention_add(&engine->attention, &conn->attended);
 	return rc;
 }
 
-/* The slot of a number; NULL if its object is gone. */
-static struct shm_slot *slot_locked(struct shm_engine *engine, uint64_t id)
+void shm_engine_remove(struct shm_engine *engine, struct shm_conn *conn)
 {
-	uint32_t index = (uint32_t)id;
+	struct shm_conn *armed_last = conn;
 
-	if (index >= engine->slot_used || engine->slots[index].kind == SHM_SLOT_FREE ||
-	    engine->slots[index].generation != (uint32_t)(id >> 32))
-		return NULL;
-	return &engine->slots[index];
-}
-
-void shm_engine_remove(struct shm_engine *engine, uint64_t id)
-{
-	struct shm_slot *slot;
-
+	soft_attention_remove(&engine->attention, &conn->attended);
 	core_lock_acquire(&engine->lock);
-	slot = slot_locked(engine, id);
-	if (slot) {
-		slot->kind = SHM_SLOT_FREE;
-		slot->object = NULL;
-		slot->next_free = 0;
-		if (engine->free_last)
-			engine->slots[engine->free_last - 1].next_free = (uint32_t)id + 1;
-		else
-			engine->free_first = (uint32_t)id + 1;
-		engine->free_last = (uint32_t)id + 1;
-	}
+	engine->conn_count--;
+	(void)atomic_compare_exchange_strong(&engine->armed_last, &armed_last, NULL);
 	core_lock_release(&engine->lock);
 }
 
-void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind *kind_out)
+struct shm_conn *shm_engine_armed_last(struct shm_engine *engine)
 {
-	struct shm_slot *slot;
-	void *object = NULL;
+	struct shm_conn *conn;
 
+	/* it is removed with the lock held, before it is freed */
 	core_lock_acquire(&engine->lock);
-	slot = slot_locked(engine, id);
-	if (slot && slot->kind == SHM_SLOT_LISTENER) {
-		object = slot->object;
-		shm_listener_get(object);
-	} else if (slot && shm_conn_get_unless_dead(slot->object)) {
-		object = slot->object;
-	}
-	if (object)
-		*kind_out = (enum shm_slot_kind)slot->kind;
+	conn = atomic_load(&engine->armed_last);
+	if (conn && !shm_conn_get_unless_dead(conn))
+		conn = NULL;
 	core_lock_release(&engine->lock);
-	return object;
+	return conn;
 }
 
-struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index,
+struct wanted {
+	bool (*is_it)(const struct shm_conn *, uint64_t);
+	uint64_t argument;
+};
+
+static bool is_wanted(struct soft_attended *attended, void *argument)
+{
+	const struct wanted *wanted = argument;
+
+	return wanted->is_it(shm_conn_of_attended(attended), wanted->argument);
+}
+
+struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, struct shm_conn *after,
 				      bool (*wanted)(const struct shm_conn *, uint64_t),
 				      uint64_t argument)
 {
-	struct shm_conn *found = NULL;
+	struct wanted what = {wanted, argument};
+	struct soft_attended *found = soft_attention_find(
+		&engine->attention, after ? &after->attended : NULL, is_wanted, &what);
 
-	core_lock_acquire(&engine->lock);
-	for (; !found && *index < engine->slot_used; ++*index) {
-		struct shm_slot *slot = &engine->slots[*index];
-
-		if (slot->kind == SHM_SLOT_CONN && wanted(slot->object, argument) &&
-		    shm_conn_get_unless_dead(slot->object))
-			found = slot->object;
-	}
-	core_lock_release(&engine->lock);
-	return found;
+	if (after)
+		shm_conn_put(after);
+	return found ? shm_conn_of_attended(found) : NULL;
 }
 
 /* --- the list of active connections --- */
@@ -238,8 +191,7 @@ static void close_gaps_locked(struct shm_engine *engine)
 
 static void append_locked(struct shm_engine *engine, struct shm_conn *conn)
 {
-	/* there is room for as many as there are numbers */
-	if (engine->active_end == engine->slot_count)
+	if (engine->active_end == engine->active_room)
 		close_gaps_locked(engine);
 	engine->active[engine->active_end++] = conn;
 	set_place(conn, engine->active_end);

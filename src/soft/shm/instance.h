@@ -4,10 +4,9 @@
  * thread. engine/ drives it; the lower folders find and mark things here.
  *
  * Locks. The lock of an endpoint guards the data of its connection. An arriving connection that the
- * core does not know yet belongs to the service thread. The engine's own lock guards the tables and
- * lists below and is a leaf (rank 9): nothing is called with it held. Connections and listeners are
- * found by numbers in one table, so an epoll event or a list entry of a destroyed object finds
- * nothing.
+ * core does not know yet belongs to the service thread. The engine's own lock guards the
+ * list below and is a leaf (rank 9): nothing is called with it held. The attention has all
+ * connections and listeners (soft/attention.h).
  *
  * Progress. Every established connection is either armed or disarmed. If it is armed, the peer
  * sends one packet when it publishes something, which wakes the service thread. If it is disarmed,
@@ -20,6 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -41,19 +41,6 @@ enum shm_counter {
 	SHM_COUNT_END,
 };
 
-enum shm_slot_kind {
-	SHM_SLOT_FREE,
-	SHM_SLOT_CONN,
-	SHM_SLOT_LISTENER,
-};
-
-struct shm_slot {
-	void *object;
-	uint32_t generation;
-	uint8_t kind; /* enum shm_slot_kind */
-	uint32_t next_free;
-};
-
 #define SHM_DIR_NAME_MAX 96u /* including the terminating null */
 
 /* The folder that holds the names of an adapter. */
@@ -72,22 +59,15 @@ struct shm_dir_file {
 
 /* A service point: connect/listen.c drives it. */
 struct shm_listener {
+	struct soft_attended attended; /* references, events, deadline */
 	struct shm_engine *engine;
-	_Atomic uint32_t refs;
-	uint64_t id;
 	struct core_ref sp;
 	DAT_CONN_QUAL qual;
 	pthread_mutex_t lock; /* leaf; guards fd */
 	int fd;
 	struct shm_dir_file file; /* its name */
 	int port_fd;		  /* holds the port that is the qualifier; -1: it was given */
-	/* service thread only */
-	bool is_paused; /* descriptors are short */
-	struct shm_listener *next_paused;
 };
-
-/* The number of the event descriptor in epoll; no slot has it. */
-#define SHM_ID_KICK 0u
 
 /* Polls in a millisecond by a thread that polls in a loop: it makes thousands. */
 #define SHM_DRIVEN_POLLS 512u
@@ -113,21 +93,16 @@ struct shm_engine {
 	struct soft_driven driven; /* by polls of threads of the consumer */
 	_Atomic uint64_t *pulse;   /* see soft_keys_pulse */
 	_Atomic uint32_t vain_polls;
-	struct shm_listener *paused_first; /* with a reference each; service thread only */
-	_Atomic uint64_t resume_ns;	   /* when these continue; UINT64_MAX: there are none */
-	_Atomic uint64_t armed_last;   /* number of the connection that was armed last; a hint */
-	_Atomic bool is_unattended;    /* the last poller has armed everything and sleeps */
-	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */
-	_Atomic int32_t disarmed;      /* connections that are not armed */
+	struct shm_conn *_Atomic armed_last; /* the connection that was armed last, if it lives */
+	_Atomic bool is_unattended;	     /* the last poller has armed everything and sleeps */
+	_Atomic uint32_t active_count;	     /* written with the engine locked; else a hint */
+	_Atomic int32_t disarmed;	     /* connections that are not armed */
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* relaxed: some may be lost */
 
 	struct core_lock lock; /* leaf; guards the rest */
-	struct shm_slot *slots;
-	uint32_t slot_count;
-	uint32_t slot_used;
-	uint32_t free_first; /* oldest free slot + 1, 0: none */
-	uint32_t free_last;
-	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
+	uint32_t conn_count;
+	uint32_t active_room;	  /* at least `conn_count` */
+	struct shm_conn **active; /* in the order of their turns, with gaps */
 	uint32_t active_end;
 	uint32_t active_next; /* whose turn it is */
 };
@@ -142,22 +117,27 @@ void shm_engine_kick(struct shm_engine *engine);
 /* Has the service thread call core_srq_serve_all. */
 void shm_engine_serve_srqs(struct shm_engine *engine);
 
-/* --- connections and listeners by number --- */
+/* --- its connections and listeners --- */
 
-/* Takes no reference; the object removes its number before it is freed. */
-int shm_engine_add(struct shm_engine *engine, enum shm_slot_kind kind, void *object,
-		   uint64_t *id_out);
-void shm_engine_remove(struct shm_engine *engine, uint64_t id);
-/* The object of that number with a reference, or NULL. */
-void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind *kind_out);
-void shm_listener_get(struct shm_listener *listener);
-void shm_listener_put(struct shm_listener *listener);
-/*
- * The next connection at or behind *index for which `wanted` returns true, with a reference; NULL
- * at the end. `wanted` runs with the engine locked.
+/* Makes room for one more connection on the list of active ones, and has it attended: 0 or -ENOMEM.
  */
-struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index,
+int shm_engine_add(struct shm_engine *engine, struct shm_conn *conn);
+void shm_engine_remove(struct shm_engine *engine, struct shm_conn *conn);
+/* The connection that was armed last, with a reference; NULL: it is gone. A hint. */
+struct shm_conn *shm_engine_armed_last(struct shm_engine *engine);
+/*
+ * The next connection after that one (NULL: the first) for which `wanted` returns true, with a
+ * reference; NULL at the end. Drops the caller's reference to `after`. `wanted` runs with the
+ * attention locked.
+ */
+struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, struct shm_conn *after,
 				      bool (*wanted)(const struct shm_conn *, uint64_t),
 				      uint64_t argument);
+void shm_listener_get(struct shm_listener *listener);
+void shm_listener_put(struct shm_listener *listener);
+static inline struct shm_listener *shm_listener_of(struct soft_attended *attended)
+{
+	return (struct shm_listener *)((char *)attended - offsetof(struct shm_listener, attended));
+}
 
 #endif

@@ -170,17 +170,13 @@ int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t 
 
 int shm_conn_epoll_add(struct shm_conn *conn)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = conn->id};
-
-	return epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) < 0
-		       ? -errno
-		       : 0;
+	return soft_attention_watch(&conn->engine->attention, &conn->attended, EPOLL_CTL_ADD,
+				    conn->fd, EPOLLIN | EPOLLRDHUP);
 }
 
 void shm_conn_epoll_remove(struct shm_conn *conn)
 {
-	/* explicitly: a copy of the socket in a child would keep the entry alive */
-	(void)epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+	soft_attention_unwatch(&conn->engine->attention, &conn->attended, conn->fd);
 }
 
 bool shm_conn_has_hung_up(const struct shm_conn *conn)

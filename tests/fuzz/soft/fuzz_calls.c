@@ -266,26 +266,6 @@ static void receive_all(int fd)
 
 /* --- our side --- */
 
-/* One event, as the service thread handles it. */
-static void serve(struct shm_engine *engine, uint64_t id)
-{
-	enum shm_slot_kind kind;
-	void *object;
-
-	if (id == SHM_ID_KICK) {
-		core_service_kicked(&engine->service);
-		return;
-	}
-	object = shm_engine_find(engine, id, &kind);
-	if (object && kind == SHM_SLOT_LISTENER) {
-		shm_listener_event(object);
-		shm_listener_put(object);
-	} else if (object) {
-		shm_service_conn(object);
-		shm_conn_put(object);
-	}
-}
-
 /* False: nothing has happened. */
 static bool turn(void)
 {
@@ -295,7 +275,7 @@ static bool turn(void)
 
 	soft_is_library_thread = true;
 	for (int i = 0; i < count; i++)
-		serve(engine, events[i].data.u64);
+		shm_service_event(engine, events[i].data.ptr);
 	shm_service_pending(engine);
 	shm_service_deadlines(engine);
 	soft_is_library_thread = false;

@@ -155,11 +155,11 @@ static bool is_it(struct soft_attended *conn, void *argument)
 static void find__one_that_is_being_destroyed__not_found(void **state)
 {
 	(void)state;
-	assert_ptr_equal(soft_attention_find(&attention, is_it, &conns[9]), &conns[9]);
+	assert_ptr_equal(soft_attention_find(&attention, NULL, is_it, &conns[9]), &conns[9]);
 	assert_false(soft_attended_put(&conns[9]));
 	soft_attention_set(&attention, &conns[9], 1);
 	assert_true(soft_attended_put(&conns[9]));
-	assert_null(soft_attention_find(&attention, is_it, &conns[9]));
+	assert_null(soft_attention_find(&attention, NULL, is_it, &conns[9]));
 	serve_due(10);
 	expect_served(9, 0);
 	atomic_store(&conns[9].refs, 1); /* for end() */

@@ -185,15 +185,15 @@ struct lab *lab_open(const struct lab_form *form)
 	};
 	struct lab *lab = lab_open_alone(form);
 	DAT_CONN_QUAL qual = 0;
-	uint32_t index = 0;
 
 	LAB_MUST(!shm_listen(lab->engine, (struct core_ref){NULL, 0}, &qual, &lab->listener));
 	lab_peer_calls(lab, qual, form);
 	shm_listener_event(lab->listener);
-	lab->conn = shm_engine_next_conn(lab->engine, &index, is_any, 0);
+	lab->conn = shm_engine_next_conn(lab->engine, NULL, is_any, 0);
 	LAB_MUST(lab->conn);
 	lab->requested = take_request;
 	lab_serve_socket(lab);
+	shm_service_pending(lab->engine);
 	LAB_MUST(shm_accept(lab->conn, &lab->ep, &param) == 0);
 	lab_peer_is_ready(lab);
 	lab_serve_socket(lab);
@@ -271,6 +271,15 @@ bool lab_is_open(const struct lab *lab)
 	return lab->end == 0 && shm_conn_state(lab->conn) == SHM_ESTABLISHED;
 }
 
+static void put_asking(struct soft_attended *attended, void *unused)
+{
+	(void)unused;
+	if (attended->is_listener)
+		shm_listener_put(shm_listener_of(attended));
+	else
+		shm_conn_put(shm_conn_of_attended(attended));
+}
+
 /* The thread of the engine, which does not run, holds a reference; so does each connection. */
 static void close_engine(struct lab *lab)
 {
@@ -279,6 +288,7 @@ static void close_engine(struct lab *lab)
 	LAB_MUST(shm_active_count(lab->engine) == 0);
 	if (lab->listener)
 		shm_unlisten(lab->engine, lab->listener);
+	soft_attention_serve_asking(&lab->engine->attention, put_asking, NULL);
 	shm_engine_put(lab->engine);
 	shm_engine_put(lab->engine);
 	LAB_MUST(fcntl(fd, F_GETFD) < 0);
@@ -293,19 +303,12 @@ static void close_locks(struct lab *lab)
 	}
 }
 
-static void put_asking(struct soft_attended *attended, void *unused)
-{
-	(void)unused;
-	shm_conn_put(shm_conn_of_attended(attended));
-}
-
 void lab_close(struct lab *lab)
 {
 	if (lab->end == 0)
 		shm_ep_detach(&lab->ep);
 	shm_ep_destroy(&lab->ep);
 	free(lab->ep.transport);
-	soft_attention_serve_asking(&lab->engine->attention, put_asking, NULL);
 	if (lab->conn)
 		shm_conn_put(lab->conn);
 	LAB_MUST(atomic_load(&lab->lmr->pinned.others) == 0 && core_pins_own.used == 0);

@@ -21,7 +21,6 @@
 struct scene {
 	struct lab *lab;
 	struct shm_conn *conns[CONNS];
-	uint64_t numbers[CONNS];
 	bool is_active[CONNS];
 	uint32_t count;
 };
@@ -31,14 +30,8 @@ static int open_scene(void **state)
 	struct scene *scene = calloc(1, sizeof(*scene));
 
 	scene->lab = lab_open_alone(&(struct lab_form){.copy = CORE_COPY_MAP});
-	for (unsigned i = 0; i < CONNS; i++) {
-		struct shm_conn **conn = &scene->conns[i];
-
-		assert_int_equal(shm_conn_create(scene->lab->engine, -1, conn), 0);
-		assert_int_equal(shm_engine_add(scene->lab->engine, SHM_SLOT_CONN, *conn,
-						&scene->numbers[i]),
-				 0);
-	}
+	for (unsigned i = 0; i < CONNS; i++)
+		assert_int_equal(shm_conn_create(scene->lab->engine, -1, &scene->conns[i]), 0);
 	*state = scene;
 	return 0;
 }
@@ -60,7 +53,6 @@ static int close_scene(void **state)
 
 	for (unsigned i = 0; i < CONNS; i++) {
 		set_active(scene, i, false);
-		shm_engine_remove(scene->lab->engine, scene->numbers[i]);
 		shm_conn_put(scene->conns[i]);
 	}
 	lab_close(scene->lab);

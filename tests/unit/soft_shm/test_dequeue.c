@@ -16,7 +16,6 @@
 #define FEW 24u
 
 static struct shm_conn *others[OTHERS];
-static uint64_t numbers[OTHERS];
 
 static int open_crowd(void **state)
 {
@@ -26,8 +25,6 @@ static int open_crowd(void **state)
 		int segment_fd;
 
 		assert_int_equal(shm_conn_create(lab->engine, -1, &others[i]), 0);
-		assert_int_equal(shm_engine_add(lab->engine, SHM_SLOT_CONN, others[i], &numbers[i]),
-				 0);
 		assert_int_equal(shm_conn_make_segment(others[i], &segment_fd), 0);
 		soft_fd_close(segment_fd);
 	}
@@ -49,10 +46,8 @@ static int close_crowd(void **state)
 	struct lab *lab = *state;
 
 	set_active(lab, 0, OTHERS, false);
-	for (unsigned i = 0; i < OTHERS; i++) {
-		shm_engine_remove(lab->engine, numbers[i]);
+	for (unsigned i = 0; i < OTHERS; i++)
 		shm_conn_put(others[i]);
-	}
 	lab_close(lab);
 	return 0;
 }

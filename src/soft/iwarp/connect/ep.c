@@ -228,7 +228,7 @@ static bool hurry_lingering(struct soft_attended *attended, void *unused)
 
 void iw_linger_all(struct iw_engine *engine)
 {
-	(void)soft_attention_find(&engine->attention, hurry_lingering, NULL);
+	(void)soft_attention_find(&engine->attention, NULL, hurry_lingering, NULL);
 	soft_attention_look(&engine->attention, 1);
 }
 
@@ -242,7 +242,7 @@ void iw_linger_end_all(struct iw_engine *engine)
 {
 	struct soft_attended *found;
 
-	while ((found = soft_attention_find(&engine->attention, is_open, NULL)) != NULL) {
+	while ((found = soft_attention_find(&engine->attention, NULL, is_open, NULL)) != NULL) {
 		struct iw_conn *conn = iw_conn_of_attended(found);
 
 		/* the peer does not take the rest: it must not wait for it */

@@ -127,7 +127,7 @@ void iw_setup_drop_all(struct iw_engine *engine, struct iw_listener *listener)
 {
 	struct soft_attended *found;
 
-	while ((found = soft_attention_find(&engine->attention, is_arriving_at, listener)) !=
+	while ((found = soft_attention_find(&engine->attention, NULL, is_arriving_at, listener)) !=
 	       NULL) {
 		struct iw_conn *conn = iw_conn_of_attended(found);
 

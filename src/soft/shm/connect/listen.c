@@ -105,7 +105,8 @@ static struct shm_listener *new_listener(struct shm_engine *engine, struct core_
 		return NULL;
 	listener->engine = engine;
 	shm_engine_get(engine);
-	atomic_init(&listener->refs, 1);
+	listener->attended.is_listener = true;
+	soft_attention_add(&engine->attention, &listener->attended);
 	pthread_mutex_init(&listener->lock, NULL);
 	listener->sp = sp;
 	listener->fd = -1;
@@ -114,12 +115,10 @@ static struct shm_listener *new_listener(struct shm_engine *engine, struct core_
 }
 
 /* Adds the socket to the set, or changes what is waited for: EPOLLIN, or 0. */
-static int watch(const struct shm_listener *listener, int op, uint32_t events)
+static int watch(struct shm_listener *listener, int op, uint32_t events)
 {
-	struct epoll_event event = {.events = events, .data.u64 = listener->id};
-
-	return epoll_ctl(listener->engine->service.epoll_fd, op, listener->fd, &event) < 0 ? -errno
-											   : 0;
+	return soft_attention_watch(&listener->engine->attention, &listener->attended, op,
+				    listener->fd, events);
 }
 
 int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
@@ -135,8 +134,6 @@ int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qua
 		return -ENOMEM;
 	listener->qual = *qual;
 	rc = *qual ? listen_on(listener, *qual) : choose_qual(listener);
-	if (rc == 0)
-		rc = shm_engine_add(engine, SHM_SLOT_LISTENER, listener, &listener->id);
 	/* requests may be reported from here on */
 	if (rc == 0)
 		rc = watch(listener, EPOLL_CTL_ADD, EPOLLIN);
@@ -156,10 +153,9 @@ static int take_socket(struct shm_listener *listener)
 
 	pthread_mutex_lock(&listener->lock);
 	fd = listener->fd;
-	if (fd >= 0)
-		epoll_ctl(listener->engine->service.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	listener->fd = -1;
 	pthread_mutex_unlock(&listener->lock);
+	soft_attention_unwatch(&listener->engine->attention, &listener->attended, fd);
 	return fd;
 }
 
@@ -167,8 +163,6 @@ void shm_unlisten(struct shm_engine *engine, struct shm_listener *listener)
 {
 	int fd = take_socket(listener);
 
-	if (listener->id)
-		shm_engine_remove(engine, listener->id);
 	if (fd >= 0)
 		shm_dir_remove(&engine->dir, &listener->file);
 	soft_fd_close_socket(fd);
@@ -189,31 +183,15 @@ static void set_events(struct shm_listener *listener, uint32_t events)
 
 static void pause_accept(struct shm_listener *listener)
 {
-	struct shm_engine *engine = listener->engine;
-	uint64_t end_ns = core_now_ns() + PAUSE_NS;
-
-	if (listener->is_paused)
-		return;
-	listener->is_paused = true;
-	shm_listener_get(listener);
-	listener->next_paused = engine->paused_first;
-	engine->paused_first = listener;
 	set_events(listener, 0);
-	atomic_store(&engine->resume_ns, end_ns);
-	soft_attention_look(&engine->attention, end_ns);
+	soft_attention_set(&listener->engine->attention, &listener->attended,
+			   core_now_ns() + PAUSE_NS);
 }
 
-void shm_listener_resume_all(struct shm_engine *engine)
+void shm_listener_resume(struct shm_listener *listener)
 {
-	struct shm_listener *listener;
-
-	atomic_store(&engine->resume_ns, UINT64_MAX);
-	while ((listener = engine->paused_first) != NULL) {
-		engine->paused_first = listener->next_paused;
-		listener->is_paused = false;
-		set_events(listener, EPOLLIN);
-		shm_listener_put(listener);
-	}
+	set_events(listener, EPOLLIN);
+	shm_listener_put(listener);
 }
 
 /* --- arriving connections, in the service thread --- */
@@ -230,8 +208,7 @@ static void take_caller(struct shm_listener *listener, int fd)
 	shm_conn_set_state(conn, SHM_ARRIVING);
 	shm_listener_get(listener);
 	conn->setup->listener = listener;
-	if (shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id) < 0 ||
-	    shm_conn_epoll_add(conn) < 0) {
+	if (shm_conn_epoll_add(conn) < 0) {
 		shm_setup_drop_silent(conn);
 		return;
 	}

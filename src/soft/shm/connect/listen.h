@@ -17,7 +17,7 @@ void shm_unlisten(struct shm_engine *engine, struct shm_listener *listener);
 
 /* A listening socket is readable; runs in the service thread. */
 void shm_listener_event(struct shm_listener *listener);
-/* Service thread: the listeners that take no callers do so again. */
-void shm_listener_resume_all(struct shm_engine *engine);
+/* Service thread: its pause is over, or it has ended. Drops a reference. */
+void shm_listener_resume(struct shm_listener *listener);
 
 #endif

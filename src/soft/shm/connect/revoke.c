@@ -247,11 +247,10 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 static void fence_peers(struct shm_engine *engine, uint32_t key)
 {
 	struct shm_conn *unfenced;
-	uint32_t index = 0;
 
 	if (!soft_keys_is_given(engine->adapter->keys, key))
 		return;
-	unfenced = shm_engine_next_conn(engine, &index, is_announcing_unfenced, 0);
+	unfenced = shm_engine_next_conn(engine, NULL, is_announcing_unfenced, 0);
 	if (!unfenced)
 		return;
 	core_fence_heavy(CORE_FENCE_HOST);
@@ -261,15 +260,12 @@ static void fence_peers(struct shm_engine *engine, uint32_t key)
 bool shm_engine_is_key_in_use(struct shm_engine *engine, uint32_t key)
 {
 	bool is_in_use = false;
-	struct shm_conn *conn;
-	uint32_t index = 0;
+	struct shm_conn *conn = NULL;
 
 	fence_peers(engine, key);
-	while ((conn = shm_engine_next_conn(engine, &index, is_copying_through, key)) != NULL) {
+	while ((conn = shm_engine_next_conn(engine, conn, is_copying_through, key)) != NULL)
 		if (!is_overdue(conn, key))
 			is_in_use = true;
-		shm_conn_put(conn);
-	}
 	return is_in_use;
 }
 
@@ -277,11 +273,10 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 {
 	/* one limit for all peers, however many are copying */
 	uint64_t limit_ns = core_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
-	struct shm_conn *conn;
-	uint32_t index = 0;
+	struct shm_conn *conn = NULL;
 
 	fence_peers(engine, key);
-	while ((conn = shm_engine_next_conn(engine, &index, is_copying_through, key)) != NULL) {
+	while ((conn = shm_engine_next_conn(engine, conn, is_copying_through, key)) != NULL) {
 		if (!shm_wait_copies(conn, is_copying_through, key, limit_ns)) {
 			struct core_ep *ep;
 
@@ -303,6 +298,5 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 			close_gate(conn);
 			nanosleep(&(struct timespec){.tv_nsec = PIECE_NS}, NULL);
 		}
-		shm_conn_put(conn);
 	}
 }

@@ -376,11 +376,6 @@ static int create_active(struct shm_engine *engine, const union core_sockaddr *a
 		return rc;
 	}
 	shm_socket_name_senders(fd);
-	rc = shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id);
-	if (rc < 0) {
-		shm_conn_put(conn);
-		return rc;
-	}
 	conn->setup->address = *address;
 	conn->setup->otherwise = otherwise;
 	shm_dir_name(&engine->dir, address, qual, conn->setup->name);
@@ -506,6 +501,7 @@ void shm_setup_drop_silent(struct shm_conn *conn)
 {
 	shm_conn_epoll_remove(conn);
 	shm_conn_set_deadline(conn, 0);
+	shm_conn_set_state(conn, SHM_ENDED); /* no longer ARRIVING: it is not dropped twice */
 	shm_conn_put(conn);
 }
 

@@ -114,7 +114,7 @@ bool shm_conn_arm(struct shm_conn *conn)
 		atomic_fetch_sub(&conn->engine->disarmed, 1);
 	shm_engine_deactivate(conn->engine, conn);
 	/* relaxed: a hint */
-	atomic_store_explicit(&conn->engine->armed_last, conn->id, memory_order_relaxed);
+	atomic_store_explicit(&conn->engine->armed_last, conn, memory_order_relaxed);
 	shm_direct_hurry(conn, true);
 	return true;
 }
@@ -150,14 +150,8 @@ void shm_conn_disarm(struct shm_conn *conn)
 
 void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep)
 {
-	/* relaxed: a hint */
-	uint64_t id = atomic_load_explicit(&engine->armed_last, memory_order_relaxed);
-	enum shm_slot_kind kind;
-	struct shm_conn *conn;
+	struct shm_conn *conn = shm_engine_armed_last(engine);
 
-	if (!id)
-		return;
-	conn = shm_engine_find(engine, id, &kind);
 	if (!conn)
 		return;
 	/* another thread sleeps there; or the peer says so, which then sends packets to us */

@@ -13,6 +13,8 @@
 int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_out);
 /* Ends the service thread and drops the adapter; see transport_ops.ia_close. */
 void shm_engine_close(struct shm_engine *engine);
+/* An event of epoll. */
+void shm_service_event(struct shm_engine *engine, struct soft_attended *attended);
 /* The socket of a connection is readable. */
 void shm_service_conn(struct shm_conn *conn);
 /* Serves the connections whose deadline has passed. */

@@ -280,6 +280,8 @@ static void serve(struct shm_conn *conn, uint64_t now)
 {
 	struct core_ep *ep;
 
+	if (shm_conn_state(conn) == SHM_OFFERED) /* the core has it */
+		return;
 	if (shm_conn_state(conn) == SHM_ARRIVING) {
 		if (now >= conn->setup->give_up_ns)
 			shm_setup_drop_silent(conn);
@@ -299,18 +301,17 @@ static void serve_attended(struct soft_attended *attended, void *unused)
 	struct shm_conn *conn = shm_conn_of_attended(attended);
 
 	(void)unused;
+	if (attended->is_listener) {
+		shm_listener_resume(shm_listener_of(attended));
+		return;
+	}
 	serve(conn, core_now_ns());
 	shm_conn_put(conn);
 }
 
 void shm_service_deadlines(struct shm_engine *engine)
 {
-	uint64_t now = core_now_ns();
-
-	soft_attention_serve_due(&engine->attention, now, serve_attended, NULL);
-	if (now >= atomic_load(&engine->resume_ns))
-		shm_listener_resume_all(engine);
-	soft_attention_look(&engine->attention, atomic_load(&engine->resume_ns));
+	soft_attention_serve_due(&engine->attention, core_now_ns(), serve_attended, NULL);
 }
 
 void shm_service_pending(struct shm_engine *engine)
@@ -320,20 +321,14 @@ void shm_service_pending(struct shm_engine *engine)
 
 /* --- the loop --- */
 
-static void service_event(struct shm_engine *engine, uint64_t id)
+void shm_service_event(struct shm_engine *engine, struct soft_attended *attended)
 {
-	enum shm_slot_kind kind;
-	void *object = shm_engine_find(engine, id, &kind);
-
-	if (!object)
-		return;
-	if (kind == SHM_SLOT_LISTENER) {
-		shm_listener_event(object);
-		shm_listener_put(object);
-		return;
-	}
-	shm_service_conn(object);
-	shm_conn_put(object);
+	if (!attended)
+		core_service_kicked(&engine->service);
+	else if (attended->is_listener)
+		shm_listener_event(shm_listener_of(attended));
+	else
+		shm_service_conn(shm_conn_of_attended(attended));
 }
 
 /* No thread polls: arms every connection that has no work. */
@@ -401,18 +396,18 @@ static bool is_arriving(const struct shm_conn *conn, uint64_t unused)
 static void put_attended(struct soft_attended *attended, void *unused)
 {
 	(void)unused;
-	shm_conn_put(shm_conn_of_attended(attended));
+	if (attended->is_listener)
+		shm_listener_put(shm_listener_of(attended));
+	else
+		shm_conn_put(shm_conn_of_attended(attended));
 }
 
 static void drop_arriving(struct shm_engine *engine)
 {
-	struct shm_conn *conn;
-	uint32_t index = 0;
+	struct shm_conn *conn = NULL;
 
-	while ((conn = shm_engine_next_conn(engine, &index, is_arriving, 0)) != NULL) {
+	while ((conn = shm_engine_next_conn(engine, conn, is_arriving, 0)) != NULL)
 		shm_setup_drop_silent(conn);
-		shm_conn_put(conn);
-	}
 	soft_attention_serve_asking(&engine->attention, put_attended, NULL);
 }
 
@@ -433,12 +428,8 @@ static void serve_events(struct shm_engine *engine)
 	int count = wait_for_events(engine, events);
 	int i;
 
-	for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++) {
-		if (events[i].data.u64 == SHM_ID_KICK)
-			core_service_kicked(&engine->service);
-		else
-			service_event(engine, events[i].data.u64);
-	}
+	for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++)
+		shm_service_event(engine, events[i].data.ptr);
 	if (!atomic_load(&engine->is_stopping))
 		service_turn(engine);
 }
@@ -455,7 +446,6 @@ static void service_end(void *argument)
 
 	core_service_ends(&service->engine->service);
 	drop_arriving(service->engine);
-	shm_listener_resume_all(service->engine);
 	soft_guard_end(&service->guard);
 	shm_engine_put(service->engine);
 }
@@ -520,7 +510,6 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 	engine->dir.fd = -1;
 	atomic_init(&engine->refs, 1);
 	soft_attention_init(&engine->attention, &engine->service);
-	atomic_init(&engine->resume_ns, UINT64_MAX);
 	core_lock_init(&engine->lock);
 	if (getrandom(engine->token, sizeof(engine->token), 0) != sizeof(engine->token)) {
 		rc = -EIO;

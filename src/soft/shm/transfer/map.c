@@ -208,16 +208,14 @@ bool shm_map_is_given(const struct shm_conn *conn, uint64_t key)
 
 void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
 {
-	struct shm_conn *conn;
-	uint32_t index = 0;
+	struct shm_conn *conn = NULL;
 
 	/* a memory file that is sent at this moment stays mapped until the connection ends */
 	if (!soft_keys_is_given(engine->adapter->keys, key))
 		return;
-	while ((conn = shm_engine_next_conn(engine, &index, shm_map_is_given, key)) != NULL) {
+	while ((conn = shm_engine_next_conn(engine, conn, shm_map_is_given, key)) != NULL) {
 		forget_given(conn, key);
 		shm_conn_send_word(conn, SHM_WIRE_KEY_GONE, key);
-		shm_conn_put(conn);
 	}
 }
 
