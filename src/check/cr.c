@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Connection requests. Their objects are made when the event is taken (evd.c). */
 #include "check/ep.h"
+#include "check/limits.h"
 #include "check/object.h"
 
 /* The endpoint that comes with the request: the program's of an RSP, or one of the provider. */
@@ -47,6 +48,8 @@ DAT_RETURN check_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	DAT_RETURN ret;
 
 	check_begin(&call, CHECK_CALL_cr_accept, cr_handle, DAT_HANDLE_TYPE_CR);
+	check_limit(&call, call.object, CHECK_LIMIT_PRIVATE_DATA, "private_data_size",
+		    private_data_size);
 	ret = dat_cr_accept(check_inner(cr_handle), check_inner(ep_handle), private_data_size,
 			    private_data);
 	if (ep) {

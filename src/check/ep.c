@@ -2,14 +2,10 @@
 /* Endpoints, and what is posted to them. */
 #include "check/ep.h"
 
+#include "check/limits.h"
 #include "check/object.h"
 #include "check/report.h"
 #include "check/trace.h"
-
-/* What common RDMA devices have. */
-#define COMMON_DTOS 16384
-#define COMMON_SEGMENTS 16
-#define COMMON_READS 16
 
 /* Notes what completions and the size of the queue depend on. */
 static void learn(struct check_object *ep)
@@ -51,25 +47,6 @@ void check_ep_kill(struct check_object *ep)
 
 /* ---- creation ---- */
 
-static void advise(struct check_call *call, struct check_object *ep, const DAT_EP_ATTR *attr)
-{
-	if (!attr)
-		return;
-	if (attr->max_recv_dtos > COMMON_DTOS || attr->max_request_dtos > COMMON_DTOS)
-		check_report(call, CHECK_LARGE_COUNT, ep,
-			     "max_recv_dtos %d and max_request_dtos %d: common devices have %d",
-			     attr->max_recv_dtos, attr->max_request_dtos, COMMON_DTOS);
-	if (attr->max_recv_iov > COMMON_SEGMENTS || attr->max_request_iov > COMMON_SEGMENTS ||
-	    attr->max_rdma_read_iov > COMMON_SEGMENTS || attr->max_rdma_write_iov > COMMON_SEGMENTS)
-		check_report(call, CHECK_LARGE_COUNT, ep,
-			     "more than %d segments for a request: common devices have fewer",
-			     COMMON_SEGMENTS);
-	if (attr->max_rdma_read_in > COMMON_READS || attr->max_rdma_read_out > COMMON_READS)
-		check_report(call, CHECK_LARGE_COUNT, ep,
-			     "max_rdma_read_in %d and max_rdma_read_out %d: common devices have %d",
-			     attr->max_rdma_read_in, attr->max_rdma_read_out, COMMON_READS);
-}
-
 static DAT_RETURN end_create(struct check_call *call, struct check_object *ia, DAT_RETURN ret,
 			     const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep_handle)
 {
@@ -79,7 +56,8 @@ static DAT_RETURN end_create(struct check_call *call, struct check_object *ia, D
 		ep = check_ep_make(call->name, ia, *ep_handle);
 	if (ep) {
 		*ep_handle = ep;
-		advise(call, ep, attr);
+		if (attr)
+			check_limit_ep(call, ep, attr, DAT_EP_FIELD_EP_ATTR_ALL);
 	}
 	return check_end(call, ret);
 }
@@ -165,8 +143,10 @@ DAT_RETURN check_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_m
 		inner.srq_handle = check_inner(ep_param->srq_handle);
 	}
 	ret = dat_ep_modify(check_inner(ep_handle), ep_param_mask, ep_param ? &inner : NULL);
-	if (ret == DAT_SUCCESS && ep)
+	if (ret == DAT_SUCCESS && ep) {
 		learn(ep);
+		check_limit_ep(&call, ep, &ep_param->ep_attr, ep_param_mask);
+	}
 	return check_end(&call, ret);
 }
 
@@ -221,6 +201,8 @@ DAT_RETURN check_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_i
 	struct check_call call;
 
 	check_begin(&call, CHECK_CALL_ep_connect, ep_handle, DAT_HANDLE_TYPE_EP);
+	check_limit(&call, call.object, CHECK_LIMIT_PRIVATE_DATA, "private_data_size",
+		    private_data_size);
 	return end_step(&call, dat_ep_connect(check_inner(ep_handle), remote_ia_address,
 					      remote_conn_qual, timeout, private_data_size,
 					      private_data, quality_of_service, connect_flags));
@@ -233,6 +215,8 @@ DAT_RETURN check_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_ha
 	struct check_call call;
 
 	check_begin(&call, CHECK_CALL_ep_dup_connect, ep_handle, DAT_HANDLE_TYPE_EP);
+	check_limit(&call, call.object, CHECK_LIMIT_PRIVATE_DATA, "private_data_size",
+		    private_data_size);
 	return end_step(&call, dat_ep_dup_connect(
 				       check_inner(ep_handle), check_inner(ep_dup_handle), timeout,
 				       private_data_size, private_data, quality_of_service));

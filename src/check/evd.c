@@ -5,21 +5,26 @@
 #include <pthread.h>
 
 #include "check/ep.h"
+#include "check/limits.h"
 #include "check/object.h"
 #include "check/report.h"
 #include "check/trace.h"
 #include "shared/names.h"
 #include "shared/opendat.h"
 
-/* Notes how many events the EVD holds. */
-static void learn_length(struct check_object *evd)
+#define COMPLETIONS (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
+
+/* Notes how many events the EVD holds, and which. */
+static void learn_queue(struct check_object *evd)
 {
 	DAT_EVD_PARAM param;
 
-	if (dat_evd_query(evd->inner, DAT_EVD_FIELD_EVD_QLEN, &param) != DAT_SUCCESS)
+	if (dat_evd_query(evd->inner, DAT_EVD_FIELD_EVD_QLEN | DAT_EVD_FIELD_EVD_FLAGS, &param) !=
+	    DAT_SUCCESS)
 		return;
 	check_lock();
 	evd->life->evd.length = param.evd_qlen;
+	evd->life->evd.has_completions = param.evd_flags & COMPLETIONS;
 	check_unlock();
 }
 
@@ -29,15 +34,20 @@ struct check_object *check_evd_make(const char *maker, struct check_object *ia,
 	struct check_object *evd = check_object_make(maker, ia, DAT_HANDLE_TYPE_EVD, inner);
 
 	if (evd)
-		learn_length(evd);
+		learn_queue(evd);
 	return evd;
+}
+
+static void advise(struct check_call *call, struct check_object *evd, DAT_COUNT qlen)
+{
+	if (evd->life->evd.has_completions)
+		check_limit(call, evd, CHECK_LIMIT_EVENTS, "evd_min_qlen", qlen);
 }
 
 DAT_RETURN check_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			    DAT_CNO_HANDLE cno_handle, DAT_EVD_FLAGS evd_flags,
 			    DAT_EVD_HANDLE *evd_handle)
 {
-	const DAT_EVD_FLAGS completions = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
 	struct check_object *ia, *evd = NULL;
 	struct check_call call;
 	DAT_RETURN ret;
@@ -47,9 +57,11 @@ DAT_RETURN check_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			     evd_flags, evd_handle);
 	if (ret == DAT_SUCCESS && ia)
 		evd = check_evd_make(call.name, ia, *evd_handle);
-	if (evd)
+	if (evd) {
 		*evd_handle = evd;
-	if (evd && (evd_flags & completions) && (evd_flags & ~completions & ~DAT_EVD_SOFTWARE_FLAG))
+		advise(&call, evd, evd_min_qlen);
+	}
+	if (evd && (evd_flags & COMPLETIONS) && (evd_flags & ~COMPLETIONS & ~DAT_EVD_SOFTWARE_FLAG))
 		check_report(&call, CHECK_MIXED_EVD, evd,
 			     "%s takes completions and other events (flags 0x%x); some providers "
 			     "refuse that",
@@ -120,8 +132,10 @@ DAT_RETURN check_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 		check_begin(&call, CHECK_CALL_evd_resize, evd_handle, DAT_HANDLE_TYPE_EVD);
 	DAT_RETURN ret = dat_evd_resize(check_inner(evd_handle), evd_min_qlen);
 
-	if (ret == DAT_SUCCESS && evd)
-		learn_length(evd);
+	if (ret == DAT_SUCCESS && evd) {
+		learn_queue(evd);
+		advise(&call, evd, evd_min_qlen);
+	}
 	return check_end(&call, ret);
 }
 

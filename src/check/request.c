@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/limits.h"
 #include "check/object.h"
 #include "check/report.h"
 #include "check/trace.h"
@@ -383,6 +384,7 @@ DAT_DTO_COOKIE check_request_begin(struct check_object *owner, const struct chec
 	cookie.as_64 = (uint64_t)request->generation << 32 | request->index;
 	check_unlock();
 	report_findings(owner, post, &findings);
+	check_limit(post->call, owner, CHECK_LIMIT_SEGMENTS, "num_segments", post->segment_count);
 	return cookie;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Shared receive queues. */
+#include "check/limits.h"
 #include "check/object.h"
 #include "check/report.h"
 
@@ -7,13 +8,20 @@ DAT_RETURN check_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			    DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle)
 {
 	struct check_call call;
-	struct check_object *ia =
-		check_begin(&call, CHECK_CALL_srq_create, ia_handle, DAT_HANDLE_TYPE_IA);
+	struct check_object *srq = NULL, *ia = check_begin(&call, CHECK_CALL_srq_create, ia_handle,
+							   DAT_HANDLE_TYPE_IA);
 	DAT_RETURN ret = dat_srq_create(check_inner(ia_handle), check_inner(pz_handle), srq_attr,
 					srq_handle);
 
-	if (ret == DAT_SUCCESS)
-		*srq_handle = check_wrap(call.name, ia, DAT_HANDLE_TYPE_SRQ, *srq_handle);
+	if (ret == DAT_SUCCESS && ia)
+		srq = check_object_make(call.name, ia, DAT_HANDLE_TYPE_SRQ, *srq_handle);
+	if (srq) {
+		*srq_handle = srq;
+		check_limit(&call, srq, CHECK_LIMIT_SRQ_BUFFERS, "max_recv_dtos",
+			    srq_attr->max_recv_dtos);
+		check_limit(&call, srq, CHECK_LIMIT_SEGMENTS, "max_recv_iov",
+			    srq_attr->max_recv_iov);
+	}
 	return check_end(&call, ret);
 }
 
@@ -37,6 +45,8 @@ DAT_RETURN check_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dt
 	struct check_call call;
 
 	check_begin(&call, CHECK_CALL_srq_resize, srq_handle, DAT_HANDLE_TYPE_SRQ);
+	check_limit(&call, call.object, CHECK_LIMIT_SRQ_BUFFERS, "srq_max_recv_dto",
+		    srq_max_recv_dto);
 	return check_end(&call, dat_srq_resize(check_inner(srq_handle), srq_max_recv_dto));
 }
 

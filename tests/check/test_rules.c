@@ -539,21 +539,11 @@ static void history_grows(void **state)
 	expect_ended(&rig->b, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-/* CHECK-RULE-24, CHECK-RULE-25 */
-static void portability(void **state)
+/* CHECK-RULE-25 */
+static void mixed_evd(void **state)
 {
 	struct rig *rig = *state;
-	DAT_EP_ATTR attr;
-	struct dt_ep ep;
 
-	dt_ep_attr(&rig->ia, &attr);
-	dt_ep_create(&rig->ia, rig->ia.pz, &attr, &ep);
-	dt_ep_free(&ep);
-	expect_silence();
-	attr.max_rdma_read_in = 17;
-	dt_ep_create(&rig->ia, rig->ia.pz, &attr, &ep);
-	expect_report("large-count", "max_rdma_read_in 17");
-	dt_ep_free(&ep);
 	dt_ok(dat_evd_free(dt_evd_create(&rig->ia, 8, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)));
 	expect_silence();
 	dt_ok(dat_evd_free(dt_evd_create(&rig->ia, 8, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG)));
@@ -633,7 +623,7 @@ int main(void)
 		check_test(write_after_read),
 		check_test(two_threads),
 		check_test(history_grows),
-		check_test_bare(portability),
+		check_test_bare(mixed_evd),
 		check_test(reported_once),
 		check_test_bare(absent_adapter),
 		check_test_bare(handler_refused),

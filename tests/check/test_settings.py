@@ -112,6 +112,17 @@ class Settings(unittest.TestCase):
                           for name, level, first, text, row in entries],
                          [[*row[:3], row[3][0].lower() + row[3][1:]] for row in rows])
 
+    def test_list_of_limits(self):
+        """CHECK-RULE-24: the page has each limit and its reason"""
+        source = os.environ["OPENDAT_SOURCE"]
+        with open(os.path.join(source, "src/check/limits.h"), encoding="utf-8") as file:
+            limits = re.findall(r'LIMIT\(\w+, (\d+), "(.*)"\)', file.read())
+        with open(os.path.join(source, "docs/checking.md"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertEqual(len(limits), 6)
+        for limit in limits:
+            self.assertIn("| {} | {} |\n".format(*limit), page)
+
 
 if __name__ == "__main__":
     unittest.main()
