@@ -64,7 +64,8 @@ DAT_RETURN core_ia_add(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_
 	return ret;
 }
 
-void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
+static void ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type,
+		      uint64_t removed)
 {
 	struct core_object_list *list = &ia->objects[type];
 	struct core_lock *lock = &ia->cell->lock;
@@ -77,13 +78,23 @@ void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYP
 	if (cell->next)
 		cell->next->prev = cell->prev;
 	list->count--;
-	list->removed++;
+	list->removed += removed;
 	core_lock_release(lock);
 }
 
-uint32_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type)
+void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
 {
-	uint32_t removed;
+	ia_remove(ia, cell, type, 1);
+}
+
+void core_ia_take_back(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	ia_remove(ia, cell, type, 0);
+}
+
+uint64_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type)
+{
+	uint64_t removed;
 
 	core_lock_acquire(&ia->cell->lock);
 	removed = ia->objects[type].removed;

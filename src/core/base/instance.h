@@ -52,7 +52,20 @@ struct core_object_list {
 	struct core_handle *first;
 	uint32_t count;
 	uint32_t max;	  /* the limit that dat_ia_query reports */
-	uint32_t removed; /* number of objects removed so far */
+	uint64_t removed; /* number of objects removed so far */
+};
+
+/* What DAT 2.0 counts of an instance beside the objects in its lists. */
+enum core_ia_count {
+	CORE_COUNT_PSP, /* service points made, by the call */
+	CORE_COUNT_PSP_ANY,
+	CORE_COUNT_RSP,
+	CORE_COUNT_ACCEPT,  /* connection requests that the program accepted, */
+	CORE_COUNT_REJECT,  /* and rejected */
+	CORE_COUNT_ACTIVE,  /* connections established that this side began, */
+	CORE_COUNT_PASSIVE, /* and that it accepted */
+	CORE_COUNT_ASYNC_ERROR,
+	CORE_IA_COUNTS,
 };
 
 struct core_ia {
@@ -81,6 +94,7 @@ struct core_ia {
 		_Atomic uint64_t slow_polls; /* both: 0 if neither is set */
 	};
 	struct core_mem *mem; /* the table of registered memory */
+	_Atomic uint64_t counts[CORE_IA_COUNTS];
 
 	/* guarded by the cell's lock */
 	struct core_object_list objects[CORE_TYPE_COUNT];
@@ -91,7 +105,8 @@ struct core_ia {
 	struct core_agents *agents; /* made when the first agent is set, then constant */
 	DAT_EVD_HANDLE async_evd;   /* or DAT_EVD_OUT_OF_SCOPE */
 	struct core_ref async_ref;
-	bool async_is_ours; /* made by dat_ia_open, destroyed by dat_ia_close */
+	bool async_is_ours;	  /* made by dat_ia_open, destroyed by dat_ia_close */
+	uint64_t *counted_before; /* what its generation has reset; or NULL */
 };
 
 /*
@@ -113,6 +128,8 @@ DAT_RETURN core_ia_add(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_
 
 /* Removes a dead object from the list. */
 void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type);
+/* The same for one that the consumer never had: its call fails. */
+void core_ia_take_back(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type);
 
 /* A reference to the object at that index of the list. False: the list is shorter. */
 bool core_ia_nth(struct core_ia *ia, DAT_HANDLE_TYPE type, uint32_t index,
@@ -122,9 +139,15 @@ bool core_ia_nth(struct core_ia *ia, DAT_HANDLE_TYPE type, uint32_t index,
 bool core_ia_find(struct core_ia *ia, DAT_HANDLE_TYPE type, bool (*use)(void *object, void *arg),
 		  void *arg);
 /* The number of objects removed so far. When it changes, indexes have changed. */
-uint32_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type);
+uint64_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type);
 /* Counts endpoints of unanswered requests, which do not prevent a graceful close. */
 void core_ia_count_tentative(struct core_ia *ia, int change);
+
+/* Relaxed: a reader takes each count by itself. */
+static inline void core_ia_count(struct core_ia *ia, enum core_ia_count count)
+{
+	atomic_fetch_add_explicit(&ia->counts[count], 1, memory_order_relaxed);
+}
 
 /* For a transport: from now on dat_evd_dequeue must (or need not) call progress(). */
 static inline void core_ia_set_slow_poll(struct core_ia *ia, bool is_refused)

@@ -100,6 +100,8 @@ static void cr_refuse_locked(struct core_cr *cr, enum transport_reject why, cons
 
 	core_handle_kill_locked(cr->cell);
 	core_handle_unlock(cr->cell);
+	if (why == TRANSPORT_REJECT_CONSUMER)
+		core_ia_count(cr->ia, CORE_COUNT_REJECT);
 	log_answer(cr, "rejected by", why == TRANSPORT_REJECT_CONSUMER ? "the program" : "OpenDAT");
 	cr->ia->ops->reject(cr->transport, why, data, (uint32_t)size);
 	cr_release_ep(ep);
@@ -258,8 +260,10 @@ DAT_RETURN core_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 			ret = accept_start(cr, ep, private_data_size, private_data);
 		core_ep_leave(ep);
 	}
-	if (ret == DAT_SUCCESS)
+	if (ret == DAT_SUCCESS) {
+		core_ia_count(cr->ia, CORE_COUNT_ACCEPT);
 		core_handle_kill_locked(cr->cell);
+	}
 	core_handle_unlock(cr->cell);
 	if (ret == DAT_SUCCESS)
 		core_cr_delete(cr);

@@ -129,6 +129,7 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 	ep->remote_port = args->qual;
 	ep->connect_flags = args->flags;
 	ep->private_data_size = 0;
+	ep->counts.connects++;
 	return DAT_SUCCESS;
 }
 
@@ -254,6 +255,8 @@ DAT_RETURN core_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_fla
 		ret = core_ep_bad_state(ep);
 	else if (verdict == CORE_EP_OK)
 		conn_disconnect_locked(ep, is_graceful);
+	if (ret == DAT_SUCCESS)
+		ep->counts.disconnects++;
 	core_handle_unlock(ep->cell);
 	return ret;
 }
@@ -346,6 +349,7 @@ void core_ep_established(struct core_ep *ep, const struct transport_conn_param *
 	ep->peer_read_in = peer->read_in;
 	ep->peer_takes = (uint8_t)peer->takes;
 	ep->counts.connections++;
+	core_ia_count(ep->ia, is_active ? CORE_COUNT_ACTIVE : CORE_COUNT_PASSIVE);
 	CORE_PROBE2(established, ep->cell, core_handle_number(ep->cell));
 	conn_log(ep, "connected with", &ep->remote_address, ep->remote_port);
 	conn_raise(ep, core_ep_move(ep, CORE_EP_ESTABLISH), (DAT_COUNT)size);

@@ -121,6 +121,9 @@ DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 	ret = sp_listen(sp, args);
 	if (ret != DAT_SUCCESS)
 		goto remove;
+	core_ia_count(ia, args->is_rsp	 ? CORE_COUNT_RSP
+			  : args->is_any ? CORE_COUNT_PSP_ANY
+					 : CORE_COUNT_PSP);
 	*sp_out = sp;
 	return DAT_SUCCESS;
 
@@ -128,7 +131,7 @@ remove:
 	core_lock_acquire(&sp->cell->lock);
 	core_handle_kill_locked(sp->cell);
 	core_lock_release(&sp->cell->lock);
-	core_ia_remove(ia, sp->cell, core_sp_type(sp));
+	core_ia_take_back(ia, sp->cell, core_sp_type(sp));
 release_cell:
 	core_handle_release(sp->cell);
 detach:

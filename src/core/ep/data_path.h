@@ -204,6 +204,7 @@ CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
 	wqe = &queue->slots[post.number & queue->mask];
 	wqe->segments = 1;
 	wqe->len = post.segment.segment_length;
+	ep->counts.recv_room += wqe->len;
 	wqe->cookie = cookie;
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
 	wqe->iov = &wqe->first;
@@ -244,8 +245,10 @@ DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	if (evd) {
 		if (event && evd->head != evd->tail)
 			return core_evd_take_queued(evd, event);
-		if (event)
+		if (event) {
 			found = transport_poll(cell, event);
+			evd->dequeues[found]++;
+		}
 		core_lock_leave(&cell->lock);
 	}
 	if (__builtin_expect(found == TRANSPORT_POLL_FOUND, true))

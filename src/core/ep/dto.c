@@ -235,14 +235,18 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 	core_req_clear_transport(req);
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
 	core_req_count(ep, core_op_counted(post->op), req->len);
+	if (post->op > CORE_OP_BIND && post->op <= CORE_OP_COMPARE_SWAP)
+		ep->counts.apart[post->op - CORE_OP_WRITE_IMMEDIATE]++;
 	/* as core_recv_queue_slot */
 	req->iov = post->segments > 1 ? queue->iov + (req->sequence & queue->mask) * queue->iov_max
 				      : &req->first;
 	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
 		req->remote = *post->remote;
-	if (post->op == CORE_OP_WRITE_IMMEDIATE)
+	if (post->op == CORE_OP_WRITE_IMMEDIATE) {
+		ep->counts.immediate_bytes += req->len;
 		*core_req_immediate(req) = post->immediate;
+	}
 	if (core_op_is_atomic(post->op)) {
 		*core_req_operand(req) = post->operand;
 		req->compare = post->compare;
@@ -480,6 +484,7 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 		wqe->len = post->len;
 		wqe->cookie = post->cookie;
 		wqe->flags = post->flags;
+		ep->counts.recv_room += wqe->len;
 		CORE_PROBE3(recv_post, ep->cell, wqe->cookie.as_64, wqe->len);
 		if (core_ep_check_call(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
 			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);

@@ -68,6 +68,7 @@ static void ep_delete(struct core_ep *ep)
 	core_ep_free_queues(ep);
 	free(ep->srq_user.taken.iov);
 	free(ep->private_data);
+	free(ep->counted_before);
 	core_line_free(ep);
 }
 

@@ -130,6 +130,7 @@ struct core_ep {
 	DAT_CONNECT_FLAGS connect_flags;
 	uint8_t *private_data; /* from the ESTABLISHED event; room for CORE_PRIVATE_MAX */
 	DAT_COUNT private_data_size;
+	uint64_t *counted_before; /* what its generation has reset; or NULL */
 };
 
 static_assert(offsetof(struct core_ep, counts.posted[CORE_OP_BIND]) <= 5 * CORE_LINE, "five lines");

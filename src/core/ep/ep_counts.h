@@ -11,13 +11,15 @@ enum core_op {
 	CORE_OP_RDMA_WRITE,
 	CORE_OP_RDMA_READ,
 	CORE_OP_BIND,
-	/* operations of later generations, which are counted as a Write and as Reads */
+	/* operations of later generations, which are counted as a Write and as Reads, too */
 	CORE_OP_WRITE_IMMEDIATE,
 	CORE_OP_FETCH_ADD,
 	CORE_OP_COMPARE_SWAP,
 	CORE_OP_SEND_INVALIDATE, /* counted as a Send */
 };
 #define CORE_OPS (CORE_OP_BIND + 1) /* below 8: enum core_received */
+/* Operations that are counted apart, from CORE_OP_WRITE_IMMEDIATE on. */
+#define CORE_OPS_APART (CORE_OP_COMPARE_SWAP - CORE_OP_BIND)
 
 static inline bool core_op_is_atomic(enum core_op op)
 {
@@ -57,8 +59,9 @@ static inline enum core_op core_op_counted(enum core_op op)
 }
 
 /*
- * What dat_stat shows beside the counters of the queues. A counter never decreases while the
- * endpoint exists. The fast path adds one instruction to a post, and one to a Receive.
+ * What dat_stat shows beside the counters of the queues, and what DAT 2.0 counts beyond that. A
+ * counter never decreases while the endpoint exists. The fast path adds one instruction to a post,
+ * and one to the completion of a Receive.
  */
 struct core_ep_counts {
 	uint64_t recv_bytes;	   /* of the messages received */
@@ -72,6 +75,14 @@ struct core_ep_counts {
 	uint64_t connections;	   /* times that it was connected */
 	/* what the queues had counted when dat_ep_modify replaced them */
 	uint64_t old_requests, old_recvs;
+	uint64_t recv_room;	/* bytes of the Receives that were posted */
+	uint64_t recv_failures; /* the Receives in `failed` and `flushed` */
+	uint64_t connects;	/* successful calls of dat_ep_connect and dat_ep_dup_connect */
+	uint64_t disconnects;	/* of dat_ep_disconnect */
+	uint64_t apart[CORE_OPS_APART];
+	uint64_t immediate_bytes;      /* of the Writes with immediate data */
+	uint64_t recv_immediates;      /* Receives of such a Write */
+	uint64_t recv_immediate_bytes; /* that these Writes have written */
 };
 
 #endif

@@ -255,6 +255,12 @@ struct core_pz *core_recv_pz(const struct core_ep *ep)
 	return ep->srq ? ep->srq->pz : ep->pz;
 }
 
+static void count_recv_failure(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status)
+{
+	ep->counts.recv_failures++;
+	count_failure(ep, status);
+}
+
 /* Removes the Receive from the endpoint. An SRQ entry stays occupied until the event is taken. */
 static void recv_raise(struct core_ep *ep, struct core_done done, DAT_DTO_COOKIE cookie,
 		       DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len, bool is_notifying)
@@ -265,7 +271,7 @@ static void recv_raise(struct core_ep *ep, struct core_done done, DAT_DTO_COOKIE
 	if (status == DAT_DTO_SUCCESS)
 		ep->counts.recv_bytes += len;
 	else
-		count_failure(ep, status);
+		count_recv_failure(ep, status);
 	if (!ep->srq) {
 		ep->recv.head++;
 	} else {
@@ -314,6 +320,8 @@ void core_recv_done_immediate(struct core_ep *ep, uint32_t value, DAT_VLEN len, 
 {
 	const struct core_done done = {CORE_RECEIVED_IMMEDIATE, value};
 
+	ep->counts.recv_immediates++;
+	ep->counts.recv_immediate_bytes += len;
 	recv_done(ep, done, DAT_DTO_SUCCESS, len, is_solicited);
 }
 

@@ -51,6 +51,7 @@ static void evd_fini(struct core_evd *evd)
 {
 	pthread_cond_destroy(&evd->idle);
 	core_waker_fini(&evd->waker);
+	free(evd->counted_before);
 	free(evd->ring);
 	free(evd);
 }

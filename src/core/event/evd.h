@@ -83,6 +83,14 @@ static inline struct core_note *core_event_note(DAT_EVENT *event)
 	return (struct core_note *)event;
 }
 
+/* What a poll by a dequeue on the fast path found (data_path.h). */
+enum transport_poll {
+	TRANSPORT_POLL_FOUND, /* a completion; the event is filled in */
+	TRANSPORT_POLL_EMPTY, /* nothing */
+	TRANSPORT_POLL_SLOW,  /* work that needs the slow path: progress() */
+	TRANSPORT_POLLS,
+};
+
 enum core_release {
 	CORE_RELEASE_NONE,
 	CORE_RELEASE_EVENT,	 /* a notifying event reached the threshold */
@@ -105,6 +113,8 @@ struct core_evd {
 	 */
 	struct core_handle *last_ep;
 	struct core_cno *cno; /* or NULL */
+	/* calls of dat_evd_dequeue: FOUND and EMPTY; those that were SLOW are counted again */
+	uint64_t dequeues[TRANSPORT_POLLS];
 	bool is_enabled;
 	bool is_waitable;
 	bool is_overflowed; /* an overflow was reported and no event taken since (EVD-STREAM-31) */
@@ -115,7 +125,10 @@ struct core_evd {
 	bool has_waiter;
 	enum core_release release; /* why it has to return */
 	DAT_COUNT threshold;
-	uint64_t wakeups; /* of waiters so far, for dat_stat */
+	uint64_t wakeups;	  /* of waiters so far, for dat_stat */
+	uint64_t waits;		  /* calls of dat_evd_wait with valid parameters */
+	uint64_t blocked;	  /* those that found too few events */
+	uint64_t *counted_before; /* what its generation has reset; or NULL */
 	struct core_waker waker;
 
 	struct core_trigger trigger; /* guarded by the lock of `cno` */

@@ -255,6 +255,7 @@ DAT_RETURN core_evd_take_queued(struct core_evd *evd, DAT_EVENT *event)
 {
 	struct core_ref srq = evd_take_locked(evd, event);
 
+	evd->dequeues[TRANSPORT_POLL_FOUND]++;
 	core_handle_unlock(evd->cell);
 	if (srq.cell)
 		core_hooks.srq_return(srq);
@@ -281,10 +282,12 @@ DAT_RETURN core_evd_dequeue_slow(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 		ret = evd_bad_handle(handle); /* freed meanwhile */
 	else if (evd->has_waiter)	      /* it may have started while the lock was released */
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
-	else if (!core_evd_count_locked(evd))
-		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
-	else
+	else if (core_evd_count_locked(evd))
 		return core_evd_take_queued(evd, event);
+	else
+		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
+	if (ret == (DAT_RETURN)DAT_QUEUE_EMPTY)
+		evd->dequeues[TRANSPORT_POLL_EMPTY]++;
 	core_handle_unlock(cell);
 	return ret;
 }
@@ -296,6 +299,7 @@ void core_ia_async_event(struct core_ia *ia, DAT_EVENT_NUMBER number, DAT_HANDLE
 	struct core_handle *cell;
 	DAT_EVENT event;
 
+	core_ia_count(ia, CORE_COUNT_ASYNC_ERROR);
 	if (!evd)
 		return;
 	cell = evd->cell;

@@ -25,8 +25,8 @@ void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq);
  */
 struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event);
 
-/* Takes the first event and unlocks the EVD. This and the next function are not inlined, because
- * they would enlarge the stack frame of the fast path. */
+/* Takes the first event for a dequeue and unlocks the EVD. This and the next function are not
+ * inlined, because they would enlarge the stack frame of the fast path. */
 __attribute__((noinline)) DAT_RETURN core_evd_take_queued(struct core_evd *evd, DAT_EVENT *event);
 /* The slow path of dat_evd_dequeue: drives the transport if the queue is empty, then takes an
  * event. */
@@ -116,13 +116,6 @@ CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle
 		core_evd_notify_locked(evd);
 	core_lock_release(&cell->lock);
 }
-
-/* What a poll by a dequeue on the fast path found (data_path.h). */
-enum transport_poll {
-	TRANSPORT_POLL_FOUND, /* a completion; the event is filled in */
-	TRANSPORT_POLL_EMPTY, /* nothing */
-	TRANSPORT_POLL_SLOW,  /* work that needs the slow path: progress() */
-};
 
 /*
  * A dequeue on the fast path. It has locked an EVD whose queue was empty. The first completion goes

@@ -58,6 +58,7 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 				 .is_event_driven = !(evd->flags & EVD_COMPLETION_FLAGS)};
 
 	core_evd_busy_locked(evd);
+	evd->blocked++;
 	evd->has_waiter = true;
 	core_handle_set_slow(evd->cell, CORE_EVD_SLOW_WAITER);
 	evd->release = CORE_RELEASE_NONE;
@@ -102,6 +103,8 @@ static DAT_RETURN wait_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us, DAT_
 {
 	DAT_RETURN ret = wait_check_locked(evd, threshold, event, nmore);
 
+	if (ret == DAT_SUCCESS)
+		evd->waits++;
 	if (ret == DAT_SUCCESS && core_evd_count_locked(evd) < (uint32_t)threshold) {
 		/* EVD-WAIT-30: an event that arrived before the call counts as queued */
 		if (!core_evd_drive_locked(evd))

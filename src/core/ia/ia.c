@@ -108,6 +108,7 @@ void core_ia_delete(struct core_ia *ia)
 	core_handle_release(ia->cell);
 	pthread_cond_destroy(&ia->idle);
 	core_mem_delete(ia->mem);
+	free(ia->counted_before);
 	free(ia);
 }
 

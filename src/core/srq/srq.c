@@ -122,7 +122,7 @@ void core_srq_serve(struct core_ref srq_ref)
 void core_srq_serve_all(struct core_ia *ia)
 {
 	struct core_ref ref;
-	uint32_t removed;
+	uint64_t removed;
 
 	do { /* repeats if an SRQ was freed meanwhile, because the next one may have been skipped */
 		removed = core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ);
