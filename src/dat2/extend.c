@@ -49,6 +49,21 @@ static DAT_RETURN atomic(DAT_EP_HANDLE ep, bool is_swap, va_list args)
 							    remote ? &target : NULL, flags));
 }
 
+static DAT_RETURN query_counters(DAT_HANDLE handle, va_list args)
+{
+	int counter = va_arg(args, int);
+	uint64_t *values_out = va_arg(args, uint64_t *);
+
+	return dat2_query_counters(handle, counter, values_out, va_arg(args, int));
+}
+
+static DAT_RETURN print_counters(DAT_HANDLE handle, va_list args)
+{
+	int counter = va_arg(args, int);
+
+	return dat2_print_counters(handle, counter, va_arg(args, int));
+}
+
 DAT_RETURN dat2_extended_op(DAT_HANDLE handle, int operation, va_list args)
 {
 	static const struct core_arg arg = {"dat_extension_op", "handle", 1};
@@ -58,6 +73,14 @@ DAT_RETURN dat2_extended_op(DAT_HANDLE handle, int operation, va_list args)
 	case DAT2_IB_CMP_AND_SWAP_OP:
 	case DAT2_IB_RDMA_WRITE_IMMED_OP:
 		break;
+	case DAT2_IB_QUERY_COUNTERS_OP:
+		return query_counters(handle, args);
+	case DAT2_IB_PRINT_COUNTERS_OP:
+		return print_counters(handle, args);
+	case DAT2_IB_START_COUNTERS_OP:
+		return dat2_switch_counters("dat_ib_start_counter", handle, va_arg(args, int));
+	case DAT2_IB_STOP_COUNTERS_OP:
+		return dat2_switch_counters("dat_ib_stop_counter", handle, va_arg(args, int));
 	default: /* D2-EXT-03 */
 		return core_error((DAT_RETURN_TYPE)DAT2_NOT_IMPLEMENTED, DAT_NO_SUBTYPE);
 	}

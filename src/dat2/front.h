@@ -86,6 +86,11 @@ DAT_RETURN dat2_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT thre
 			 struct dat2_event *event, DAT_COUNT *nmore);
 DAT_RETURN dat2_evd_post_se(DAT_EVD_HANDLE evd, const struct dat2_event *event);
 
+/* counters.c */
+DAT_RETURN dat2_query_counters(DAT_HANDLE handle, int counter, uint64_t *values_out, int is_reset);
+DAT_RETURN dat2_print_counters(DAT_HANDLE handle, int counter, int is_reset);
+DAT_RETURN dat2_switch_counters(const char *call, DAT_HANDLE handle, int type);
+
 /* extend.c */
 DAT_RETURN dat2_extended_op(DAT_HANDLE handle, int operation, va_list args);
 

@@ -76,6 +76,7 @@ static void fill(const struct core_ia *ia, struct named *named)
 	add(named, "DAT_IB_FETCH_AND_ADD", truth(link->has_atomics));
 	add(named, "DAT_IB_CMP_AND_SWAP", truth(link->has_atomics));
 	add(named, "DAT_IB_IMMED_DATA", truth(link->has_immediate));
+	add(named, "DAT_COUNTERS", "TRUE");
 	for (DAT_COUNT i = 0; i < ia->provider_attr.num_provider_specific_attr; i++)
 		add(named, ia->provider_attr.provider_specific_attr[i].name,
 		    ia->provider_attr.provider_specific_attr[i].value);

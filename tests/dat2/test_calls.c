@@ -99,6 +99,7 @@ static void named_attributes__of_soft_lo__in_order(void **state)
 		{"DAT_IB_FETCH_AND_ADD", "TRUE"},
 		{"DAT_IB_CMP_AND_SWAP", "TRUE"},
 		{"DAT_IB_IMMED_DATA", "TRUE"},
+		{"DAT_COUNTERS", "TRUE"},
 	};
 	struct dt_ia *ia = *state;
 	const DAT_NAMED_ATTR *found = ia->provider.provider_specific_attr;
