@@ -21,20 +21,6 @@ static pthread_mutex_t handler_lock = PTHREAD_MUTEX_INITIALIZER;
 static DAT_OPENDAT_CHECK_HANDLER handler;
 static DAT_PVOID handler_context;
 
-/* One of the two things that the library does is asked for. */
-static bool is_on(void)
-{
-	static const char *const variables[] = {"DAT_CHECK", "DAT_TRACE"};
-
-	for (unsigned i = 0; i < 2; i++) {
-		const char *words = secure_getenv(variables[i]);
-
-		if (words && *words && strcmp(words, "0") != 0)
-			return true;
-	}
-	return false;
-}
-
 /* Is the library installed, and the name not too long? */
 static bool name_make(const char *name, struct registry_check_name *made)
 {
@@ -66,7 +52,7 @@ void registry_check_begin(struct registry_request *request, struct registry_chec
 		return;
 	}
 	asked = *request;
-	if (!is_check && is_on() && name_make(request->name, made)) {
+	if (!is_check && registry_check_is_on() && name_make(request->name, made)) {
 		request->name = made->text;
 		is_check = true;
 	}

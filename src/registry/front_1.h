@@ -36,9 +36,6 @@
 /* Foreign providers rely on it that their symbols, and those of the registry, can be found by all. */
 #define REGISTRY_PUBLISHES_FOREIGN false
 
-/* There is a provider that checks (check.h). */
-#define REGISTRY_HAS_CHECK 1
-
 /* The name of a type far above the others, or NULL. DAT_NOT_IMPLEMENTED has had three values, two of
  * which have the same type (GEN-11). */
 #define REGISTRY_FAR_TYPE(type) ((type) == 0x0fff0000u ? "DAT_NOT_IMPLEMENTED" : NULL)

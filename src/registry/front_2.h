@@ -30,8 +30,6 @@
 
 #define REGISTRY_PUBLISHES_FOREIGN true /* D2-REG-18 D2-REG-22 */
 
-#define REGISTRY_HAS_CHECK 0
-
 #define REGISTRY_FAR_TYPE(type) ((type) >= DAT_EXTENSION_BASE ? "DAT_EXTENSION_BASE" : NULL)
 
 #endif

@@ -54,3 +54,9 @@ void registry_log(unsigned int kinds, const char *format, ...)
 	va_end(list);
 	opendat_log_line(&log_settings, REGISTRY_NAME, kinds, text);
 }
+
+void registry_log_warning(const char *text)
+{
+	(void)registry_log_has(0); /* reads the settings */
+	opendat_log_line(&log_settings, REGISTRY_NAME, REGISTRY_LOG_WARNING, text);
+}

@@ -25,4 +25,7 @@ bool registry_log_has(unsigned int kinds);
 __attribute__((cold, format(printf, 2, 3))) void registry_log(unsigned int kinds,
 							      const char *format, ...);
 
+/* Writes a warning, whatever is selected: for what the user has asked for in another way. */
+__attribute__((cold)) void registry_log_warning(const char *text);
+
 #endif
