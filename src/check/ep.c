@@ -145,7 +145,8 @@ DAT_RETURN check_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_m
 	ret = dat_ep_modify(check_inner(ep_handle), ep_param_mask, ep_param ? &inner : NULL);
 	if (ret == DAT_SUCCESS && ep) {
 		learn(ep);
-		check_limit_ep(&call, ep, &ep_param->ep_attr, ep_param_mask);
+		if (ep_param) /* NULL is allowed if nothing is to be changed */
+			check_limit_ep(&call, ep, &ep_param->ep_attr, ep_param_mask);
 	}
 	return check_end(&call, ret);
 }

@@ -57,6 +57,7 @@ static void ep_modify(void **state)
 
 	memset(&param, 0, sizeof(param));
 	dt_ep_create(&rig->ia, rig->ia.pz, NULL, &ep);
+	dt_ok(dat_ep_modify(ep.ep, 0, NULL));
 	param.ep_attr.max_rdma_read_in = READS;
 	param.ep_attr.max_rdma_read_out = READS + 1;
 	dt_ok(dat_ep_modify(ep.ep, mask, &param));
