@@ -115,18 +115,14 @@ struct shm_setup {
 	struct shm_listener *listener; /* passive: where it arrived, with a reference */
 	char name[SHM_DIR_NAME_MAX];   /* active: of the service point, */
 	union core_sockaddr address;   /* and the rest of whom it calls */
-	shm_otherwise *otherwise; /* if no process of our user answers; NULL: the attempt fails */
-	union shm_wire wire;	  /* active: REQUEST. Passive: ACCEPT, */
-	bool is_answering;	  /* which has still to be sent, with: */
-	int segment_fd;		  /* else -1 */
-	uint64_t give_up_ns;	  /* set-up fails at this time */
-	uint64_t retry_ns;	  /* CALLING, ACCEPTED: when to try again */
-	DAT_EVENT_NUMBER failure; /* the service thread reports it; 0: none */
-	uint32_t peer_read_in;	  /* concurrent RDMA Reads that the peer serves, */
-	uint32_t peer_read_out;	  /* and that it wants to issue */
-	uint32_t peer_takes;	  /* enum transport_takes */
-	uint8_t token[SHM_TOKEN_SIZE]; /* of the peer's engine, as the peer claims */
-	uint64_t token_address;
+	shm_otherwise *otherwise;  /* if no process of our user answers; NULL: the attempt fails */
+	union shm_wire wire;	   /* active: REQUEST. Passive: ACCEPT, */
+	bool is_answering;	   /* which has still to be sent, with: */
+	int segment_fd;		   /* else -1 */
+	uint64_t give_up_ns;	   /* set-up fails at this time */
+	uint64_t retry_ns;	   /* CALLING, ACCEPTED: when to try again */
+	DAT_EVENT_NUMBER failure;  /* the service thread reports it; 0: none */
+	struct shm_wire_side peer; /* its endpoint and process, as the peer claims */
 };
 
 /* Why an established connection is about to end by itself. */

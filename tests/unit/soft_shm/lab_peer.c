@@ -164,7 +164,7 @@ struct shm_conn *lab_make_far(struct lab *lab)
 	LAB_MUST(soft_fd_end(fd) == fd);
 	LAB_MUST(shm_conn_create(lab->engine, fd, &far) == 0);
 	shm_identity_learn(far, &hello);
-	shm_setup_learn_endpoint(far, &side);
+	shm_setup_learn_side(far, &side);
 	LAB_MUST(shm_setup_take_keys(far, soft_keys_fd(lab->adapter.keys)) == 0);
 	LAB_MUST(shm_conn_map_segment(far, lab->segment_fd) == 0);
 	return far;

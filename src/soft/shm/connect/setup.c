@@ -128,13 +128,6 @@ static int keys_fd_of(const struct shm_conn *conn)
 							: -1;
 }
 
-/* Stores what the peer says about its process. */
-static void learn_process(struct shm_conn *conn, const struct shm_wire_side *side)
-{
-	memcpy(conn->setup->token, side->token, sizeof(conn->setup->token));
-	conn->setup->token_address = side->token_address;
-}
-
 /*
  * Can we read and write the peer's memory? The kernel finds it by the number of any thread. That of
  * the guard's holder is the peer's as long as the guard is no orphan, while the main thread, whose
@@ -142,13 +135,13 @@ static void learn_process(struct shm_conn *conn, const struct shm_wire_side *sid
  */
 static void probe_process(struct shm_conn *conn)
 {
-	const struct shm_setup *setup = conn->setup;
+	const struct shm_wire_side *peer = &conn->setup->peer;
 	struct shm_remote *remote = &conn->remote;
 	pid_t thread = soft_view_thread(remote->view);
 
 	/* the peer says which thread that is, and the kernel whether it is one of the peer */
 	if (!thread || syscall(SYS_tgkill, remote->sender.pid, thread, 0) ||
-	    !soft_copy_probe(thread, setup->token_address, setup->token))
+	    !soft_copy_probe(thread, peer->token_address, peer->token))
 		return;
 	remote->thread = thread;
 	shm_conn_set_reach(conn, SHM_REACH_KERNEL);
@@ -166,12 +159,10 @@ int shm_setup_take_keys(struct shm_conn *conn, int keys_fd)
 	return rc == -EINVAL ? 0 : rc;
 }
 
-void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side)
+void shm_setup_learn_side(struct shm_conn *conn, const struct shm_wire_side *side)
 {
 	conn->remote.pz = side->pz;
-	conn->setup->peer_read_in = side->read_in;
-	conn->setup->peer_read_out = side->read_out;
-	conn->setup->peer_takes = side->takes;
+	conn->setup->peer = *side;
 }
 
 static void make_maps(struct shm_conn *conn)
@@ -190,8 +181,8 @@ static void establish(struct shm_conn *conn, struct core_ep *ep,
 {
 	make_maps(conn);
 	shm_conn_set_deadline(conn, 0);
-	if (conn->tx.read_limit > conn->setup->peer_read_in)
-		conn->tx.read_limit = conn->setup->peer_read_in;
+	if (conn->tx.read_limit > conn->setup->peer.read_in)
+		conn->tx.read_limit = conn->setup->peer.read_in;
 	conn->tx.next = ep->req.tail;
 	conn->tx.ack_from = ep->req.tail;
 	conn->tx.data_from = ep->req.tail;
@@ -431,7 +422,7 @@ static int learn_peer(struct shm_conn *conn, const struct shm_packet *packet)
 	int rc;
 
 	shm_identity_learn(conn, packet);
-	learn_process(conn, &packet->wire.accept.side);
+	shm_setup_learn_side(conn, &packet->wire.accept.side);
 	rc = shm_setup_take_keys(conn, packet->fds[1]);
 	if (rc < 0)
 		return rc;
@@ -487,7 +478,6 @@ static int take_accept(struct shm_conn *conn, struct core_ep *ep, struct shm_pac
 	if (rc < 0)
 		return rc;
 	shm_packet_close_fds(packet);
-	shm_setup_learn_endpoint(conn, &accept->side);
 	rc = send_ready(conn);
 	if (rc < 0)
 		return rc;
@@ -535,8 +525,7 @@ static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 	if (wire->qual != conn->setup->listener->qual)
 		return -ECONNREFUSED;
 	shm_identity_learn(conn, packet);
-	learn_process(conn, &wire->side);
-	shm_setup_learn_endpoint(conn, &wire->side);
+	shm_setup_learn_side(conn, &wire->side);
 	request_address(wire, &request.remote_address);
 	/* from here on the consumer may take any time */
 	shm_conn_epoll_remove(conn);
@@ -622,9 +611,9 @@ static int take_ready(struct shm_conn *conn, struct shm_packet *packet)
 /* ACCEPTED: the peer is ready. */
 static int take_ready_packet(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
 {
-	const struct transport_conn_param peer = {.read_in = conn->setup->peer_read_in,
-						  .read_out = conn->setup->peer_read_out,
-						  .takes = conn->setup->peer_takes};
+	const struct transport_conn_param peer = {.read_in = conn->setup->peer.read_in,
+						  .read_out = conn->setup->peer.read_out,
+						  .takes = conn->setup->peer.takes};
 	int rc;
 
 	if (packet->wire.head.type != SHM_WIRE_READY || conn->setup->is_answering)

@@ -49,8 +49,8 @@ void shm_setup_send_accept(struct shm_conn *conn);
 
 /* Maps the peer's key table. -1: none came; then the rings take all. */
 int shm_setup_take_keys(struct shm_conn *conn, int keys_fd);
-/* Stores what the peer says about its endpoint. */
-void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side);
+/* Stores what the peer says about its endpoint and process. */
+void shm_setup_learn_side(struct shm_conn *conn, const struct shm_wire_side *side);
 
 /*
  * --- who the peer is ---
