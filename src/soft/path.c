@@ -211,12 +211,6 @@ void soft_disconnect(struct core_ep *ep, bool is_graceful)
 		shm_ep_disconnect(ep, is_graceful);
 }
 
-void soft_reset(struct core_ep *ep)
-{
-	/* the connection was released before its end was reported */
-	(void)ep;
-}
-
 /* IWCM-04: a peer over TCP may be on another host; nothing else is known of it. */
 int soft_peer(struct core_ep *ep, void *request, struct transport_peer *peer_out)
 {

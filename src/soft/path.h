@@ -21,7 +21,6 @@ int soft_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CON
 int soft_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
 void soft_reject(void *request, enum transport_reject why, const void *private_data, uint32_t size);
 void soft_disconnect(struct core_ep *ep, bool is_graceful);
-void soft_reset(struct core_ep *ep);
 int soft_peer(struct core_ep *ep, void *request, struct transport_peer *peer_out);
 
 void soft_post_request(struct core_ep *ep, struct core_req *req);

@@ -363,7 +363,6 @@ static const struct transport_ops soft_ops = {
 	.accept = soft_accept,
 	.reject = soft_reject,
 	.disconnect = soft_disconnect,
-	.reset = soft_reset,
 	.peer = soft_peer,
 
 	.post_request = soft_post_request,

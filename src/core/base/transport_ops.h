@@ -163,11 +163,10 @@ struct transport_ops {
 	 * requests; an abrupt call may follow. core_ep_ended(DISCONNECTED) reports the end, from
 	 * inside this call or later, once the peer cannot access memory any more. An abrupt end is
 	 * reported within 1 s whatever the peer does, or within settings.peer_timeout_ms if the
-	 * peer is stopped during a direct copy.
+	 * peer is stopped during a direct copy. The transport has released the connection when it
+	 * reports the end: the EP may connect at once after dat_ep_reset.
 	 */
 	void (*disconnect)(struct core_ep *ep, bool is_graceful);
-	/* EP locked, state DISCONNECTED. Frees the old connection. The EP may connect at once. */
-	void (*reset)(struct core_ep *ep);
 	/*
 	 * Which process is at the other end of a connection (EP locked, state CONNECTED or
 	 * DISCONNECT_PENDING), or of a request (ep NULL, CR locked)? Fills every member. May read

@@ -275,7 +275,6 @@ DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 	if (verdict == CORE_EP_NO) {
 		ret = core_ep_bad_state(ep);
 	} else if (verdict == CORE_EP_OK) {
-		ep->ia->ops->reset(ep);
 		ep->is_breaking = false; /* before core_ep_move(), which updates slow_reasons */
 		ep->private_data_size = 0;
 		ep->local_port = 0;

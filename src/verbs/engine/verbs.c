@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The transport table of the provider over rdma-core, the life of an instance, and short slots. */
-#include <assert.h>
 #include <errno.h>
 
 #include "core/base/log.h"
@@ -148,13 +147,6 @@ static void vrb_disconnect(struct core_ep *ep, bool is_graceful)
 	vrb_update_slow_reasons(ep);
 }
 
-/* Nothing is left to do: the end has freed everything. */
-static void vrb_reset(struct core_ep *ep)
-{
-	assert(!vrb_conn_of(ep));
-	(void)ep;
-}
-
 static void vrb_abort(struct core_ep *ep)
 {
 	if (vrb_conn_of(ep))
@@ -197,7 +189,6 @@ static const struct transport_ops vrb_ops = {
 	.accept = vrb_accept,
 	.reject = vrb_reject,
 	.disconnect = vrb_disconnect,
-	.reset = vrb_reset,
 	.peer = transport_no_peer,
 
 	.post_request = vrb_post_request,

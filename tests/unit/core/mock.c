@@ -285,7 +285,6 @@ static const struct transport_ops mock_ops = {
 	.accept = mock_accept,
 	.reject = mock_reject,
 	.disconnect = mock_disconnect,
-	.reset = mock_ep_nothing,
 	.peer = transport_no_peer,
 	.post_request = mock_post_request,
 	.post_recv = mock_post_recv,
