@@ -15,7 +15,6 @@
 
 struct core_agents;
 struct core_mem;
-struct transport_ops;
 
 #define CORE_TYPE_COUNT (DAT_HANDLE_TYPE_SRQ + 1)
 
@@ -27,7 +26,6 @@ struct core_adapter {
 	};
 	const struct core_front *front;
 	DAT_PROVIDER_INFO info;
-	const struct transport_ops *ops;
 	char *instance_data;
 	struct core_adapter *next; /* list of all names, guarded by the adapter lock */
 	uint32_t registrations;	   /* of several versions; guarded by the adapter lock */
@@ -72,7 +70,6 @@ struct core_ia {
 	/* set at creation, then constant */
 	struct core_handle *cell;
 	struct core_adapter *adapter;
-	const struct transport_ops *ops;
 	struct core_settings settings;
 	struct core_sched sched; /* of its threads */
 	char device[CORE_DEVICE_MAX];

@@ -103,7 +103,7 @@ static void cr_refuse_locked(struct core_cr *cr, enum transport_reject why, cons
 	if (why == TRANSPORT_REJECT_CONSUMER)
 		core_ia_count(cr->ia, CORE_COUNT_REJECT);
 	log_answer(cr, "rejected by", why == TRANSPORT_REJECT_CONSUMER ? "the program" : "OpenDAT");
-	cr->ia->ops->reject(cr->transport, why, data, (uint32_t)size);
+	transport_this->reject(cr->transport, why, data, (uint32_t)size);
 	cr_release_ep(ep);
 	core_cr_delete(cr);
 }
@@ -234,7 +234,7 @@ static DAT_RETURN accept_start(struct core_cr *cr, struct core_ep *ep, DAT_COUNT
 	ep->remote_port = cr->remote_port;
 	ep->local_port = cr->conn_qual; /* EP-QUERY-17: as in the request */
 	ep->connect_flags = DAT_CONNECT_DEFAULT_FLAG;
-	rc = ep->ia->ops->accept(cr->transport, ep, &param);
+	rc = transport_this->accept(cr->transport, ep, &param);
 	if (rc)
 		core_ep_restore_state(ep, before);
 	else if (before == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)

@@ -119,7 +119,7 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 	(void)core_ep_move(ep, CORE_EP_CONNECT);
 	CORE_PROBE3(connect, ep->cell, core_handle_number(ep->cell), args->qual);
 	conn_log(ep, "connects to", &args->address, args->qual);
-	rc = ep->ia->ops->connect(ep, &args->address, args->qual, args->timeout_us, &param);
+	rc = transport_this->connect(ep, &args->address, args->qual, args->timeout_us, &param);
 	ret = core_status_from_errno(rc);
 	if (ret != DAT_SUCCESS) {
 		core_ep_restore_state(ep, before);
@@ -230,7 +230,7 @@ static void conn_disconnect_locked(struct core_ep *ep, bool is_graceful)
 						   : CORE_EP_DISCONNECT_ABRUPT);
 	else
 		is_graceful = false; /* EP-DISC-20 */
-	ep->ia->ops->disconnect(ep, is_graceful);
+	transport_this->disconnect(ep, is_graceful);
 }
 
 DAT_RETURN core_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)

@@ -17,7 +17,7 @@ static DAT_RETURN peer_of_ep(struct core_ep *ep, struct transport_peer *peer)
 
 	if (ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECT_PENDING)
 		return core_ep_bad_state(ep);
-	rc = ep->ia->ops->peer(ep, NULL, peer);
+	rc = transport_this->peer(ep, NULL, peer);
 	return rc == -ENOTCONN ? core_ep_bad_state(ep) : core_status_from_errno(rc);
 }
 
@@ -45,7 +45,7 @@ DAT_RETURN core_peer(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer)
 	} else {
 		struct core_cr *cr = cell->object;
 
-		ret = core_status_from_errno(cr->ia->ops->peer(NULL, cr->transport, &found));
+		ret = core_status_from_errno(transport_this->peer(NULL, cr->transport, &found));
 	}
 	core_handle_unlock(cell);
 	if (ret != DAT_SUCCESS)

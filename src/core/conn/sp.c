@@ -29,7 +29,7 @@ static int sp_try_listen(struct core_sp *sp, DAT_CONN_QUAL qual)
 
 	core_lock_acquire(&sp->cell->lock); /* a request waits until conn_qual is set */
 	sp->conn_qual = qual;
-	rc = ia->ops->listen(ia, core_handle_ref(sp->cell), &sp->conn_qual, &sp->listener);
+	rc = transport_this->listen(ia, core_handle_ref(sp->cell), &sp->conn_qual, &sp->listener);
 	core_lock_release(&sp->cell->lock);
 	return rc;
 }
@@ -144,7 +144,7 @@ free_sp:
 static void sp_stop_locked(struct core_sp *sp)
 {
 	if (sp->listener)
-		sp->ia->ops->unlisten(sp->ia, sp->listener);
+		transport_this->unlisten(sp->ia, sp->listener);
 	sp->listener = NULL;
 }
 

@@ -150,7 +150,7 @@ static DAT_RETURN bind_make_key(struct core_ep *ep, const struct bind_args *args
 	if (!binding->lmr)
 		return DAT_SUCCESS;
 	return core_status_from_errno(
-		ep->ia->ops->rmr_key_create(ep, &window, &binding->key, &binding->rkey));
+		transport_this->rmr_key_create(ep, &window, &binding->key, &binding->rkey));
 }
 
 static void bind_post(struct core_ep *ep, const struct bind_args *args,
@@ -169,7 +169,7 @@ static void bind_post(struct core_ep *ep, const struct bind_args *args,
 	if (core_ep_check_call(ep, CORE_CALL_POST_REQUEST) == CORE_EP_FLUSH)
 		core_req_done(ep, req, DAT_DTO_ERR_FLUSHED, 0);
 	else
-		ep->ia->ops->post_request(ep, req);
+		transport_this->post_request(ep, req);
 }
 
 static DAT_RETURN bind_locked(struct core_ep *ep, struct core_ref rmr, const struct core_pz *pz,
@@ -247,7 +247,7 @@ static bool rmr_try_unbind_locked(struct core_rmr *rmr)
 {
 	struct core_binding *old = rmr->current;
 
-	if (old && !rmr->ia->ops->rmr_key_revoke(rmr->ia, old->key))
+	if (old && !transport_this->rmr_key_revoke(rmr->ia, old->key))
 		return false;
 	rmr->current = NULL;
 	core_binding_free(rmr->ia, old);
@@ -295,7 +295,7 @@ static enum core_bind bind_run_freed(struct core_ep *ep, struct core_req *req, b
 /* Starts to invalidate the current key. True: later requests need not wait for the bind. */
 static bool rmr_retire_locked(struct core_ep *ep, const struct core_rmr *rmr)
 {
-	return !rmr->current || ep->ia->ops->rmr_key_retire(ep, rmr->current->key);
+	return !rmr->current || transport_this->rmr_key_retire(ep, rmr->current->key);
 }
 
 enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready)
@@ -316,7 +316,7 @@ enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_r
 	req->binding = NULL; /* the window takes it over */
 	if (binding->lmr) {
 		rmr->current = binding;
-		ep->ia->ops->rmr_key_activate(ep->ia, binding->key);
+		transport_this->rmr_key_activate(ep->ia, binding->key);
 	} else {
 		core_binding_free(ep->ia, binding);
 	}
@@ -335,7 +335,7 @@ void core_bind_drop(struct core_ep *ep, struct core_req *req)
 		rmr = core_handle_lock_ref(req->bound_rmr, DAT_HANDLE_TYPE_RMR);
 	if (rmr) {
 		if (rmr->current) /* RMR-BIND-39; a later pending bind revokes it again */
-			ep->ia->ops->rmr_key_activate(ep->ia, rmr->current->key);
+			transport_this->rmr_key_activate(ep->ia, rmr->current->key);
 		core_handle_unlock(rmr->cell);
 	}
 	core_binding_free(ep->ia, binding);

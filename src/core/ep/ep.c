@@ -121,7 +121,7 @@ delete_ep:
 static DAT_RETURN ep_finish(struct core_ep *ep)
 {
 	struct core_ia *ia = ep->ia;
-	DAT_RETURN ret = core_status_from_errno(ia->ops->ep_create(ep));
+	DAT_RETURN ret = core_status_from_errno(transport_this->ep_create(ep));
 
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -134,8 +134,8 @@ static DAT_RETURN ep_finish(struct core_ep *ep)
 		return ret;
 	if (ep->is_provider_made)
 		core_ia_count_tentative(ia, -1);
-	ia->ops->ep_detach(ep);
-	ia->ops->ep_destroy(ep);
+	transport_this->ep_detach(ep);
+	transport_this->ep_destroy(ep);
 	return ret;
 }
 
@@ -303,11 +303,11 @@ void core_ep_destroy_locked(struct core_ep *ep)
 	struct core_ia *ia = ep->ia;
 
 	core_handle_kill_locked(cell);
-	ia->ops->ep_detach(ep);
+	transport_this->ep_detach(ep);
 	if (ep->srq)
 		core_srq_cancel_wait(ep->srq, &ep->srq_user);
 	core_handle_unlock(cell);
-	ia->ops->ep_destroy(ep);
+	transport_this->ep_destroy(ep);
 	core_ep_drop_binds(ep);
 	if (ep->srq_user.has_taken) /* EP-FREE-26 */
 		core_srq_return_one(ep->srq);
@@ -362,7 +362,7 @@ void core_ep_offer(struct core_ref ref)
 	if (!ep)
 		return;
 	ep->srq_user.has_asked = false;
-	ep->ia->ops->post_recv(ep);
+	transport_this->post_recv(ep);
 	core_srq_end_offer(ep->srq, &ep->srq_user);
 	core_ep_leave(ep);
 }

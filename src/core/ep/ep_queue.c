@@ -129,11 +129,11 @@ struct core_ep *core_ep_drive(struct core_ep *ep)
 	if (!ia)
 		return ep;
 	core_handle_unlock(ref.cell);
-	(void)ia->ops->progress(ia);
+	(void)transport_this->progress(ia);
 	core_ia_leave(ia);
 	ep = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
 	if (ep)
-		ep->ia->ops->progress_ep(ep);
+		transport_this->progress_ep(ep);
 	return ep;
 }
 
@@ -366,7 +366,7 @@ bool core_ep_check_watermarks(struct core_ep *ep)
 	}
 	if (!is_open || ep->hard_watermark == DAT_WATERMARK_INFINITE || held <= ep->hard_watermark)
 		return true;
-	ep->ia->ops->abort(ep);
+	transport_this->abort(ep);
 	return false;
 }
 

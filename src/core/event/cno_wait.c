@@ -87,7 +87,7 @@ static bool cno_poll_locked(struct core_cno *cno)
 
 	cno->busy++;
 	core_handle_unlock(cno->cell);
-	(void)ia->ops->progress(ia);
+	(void)transport_this->progress(ia);
 	core_lock_acquire(&cno->cell->lock);
 	core_cno_idle_locked(cno);
 	return !cno->is_dying;

@@ -217,8 +217,8 @@ __attribute__((noinline)) bool core_evd_drive_and_arm(struct core_ia *ia)
 	bool is_armed = false;
 
 	for (int tries = 0; tries < CORE_ARM_TRIES && !is_armed; tries++) {
-		(void)ia->ops->progress(ia);
-		is_armed = ia->ops->arm(ia) <= 0;
+		(void)transport_this->progress(ia);
+		is_armed = transport_this->arm(ia) <= 0;
 	}
 	core_cancel_restore(state);
 	return is_armed;
@@ -243,7 +243,7 @@ bool core_evd_drive_locked(struct core_evd *evd)
 	if (must_arm)
 		has_failed = !core_evd_drive_and_arm(ia);
 	else
-		(void)ia->ops->progress(ia);
+		(void)transport_this->progress(ia);
 	core_lock_acquire(&evd->cell->lock);
 	core_evd_idle_locked(evd);
 	if (must_arm && evd->cno)

@@ -123,14 +123,14 @@ static void wait_begin(struct core_wait *wait)
 {
 	wait->sleep.bell = NULL;
 	wait->sleep.has_slept = false;
-	wait->ia->ops->sleep_begin(wait->ia, &wait->sleep);
+	transport_this->sleep_begin(wait->ia, &wait->sleep);
 }
 
 /* Lock not held. The waiter is awake, so no thread rings the bell any more. */
 static void wait_end(struct core_wait *wait)
 {
 	if (wait->sleep.bell)
-		wait->ia->ops->sleep_end(wait->ia, &wait->sleep);
+		transport_this->sleep_end(wait->ia, &wait->sleep);
 	wait->sleep.bell = NULL;
 }
 
@@ -213,10 +213,10 @@ static bool wait_poll(struct core_wait *wait)
 {
 	struct core_ia *ia = wait->ia;
 
-	if (ia->ops->progress(ia) > 0 || core_now_ns() < wait->spin_end_ns)
+	if (transport_this->progress(ia) > 0 || core_now_ns() < wait->spin_end_ns)
 		return false;
 	atomic_fetch_add(&ia->sleepers, 1);
-	if (ia->ops->arm(ia) <= 0)
+	if (transport_this->arm(ia) <= 0)
 		return true;
 	wait_remove_sleeper(wait);
 	return false;

@@ -78,7 +78,6 @@ static struct core_ia *ia_new(struct core_adapter *adapter, const char *instance
 		return NULL;
 	pthread_once(&once, check_environment);
 	ia->adapter = adapter;
-	ia->ops = adapter->ops;
 	if (core_settings_parse(instance_data, ia->device, &ia->settings, &why)) {
 		core_log(CORE_LOG_ERROR, "adapter %s, instance data \"%s\": %s",
 			 adapter->info.ia_name, instance_data, why ? why : "not understood");
@@ -180,7 +179,7 @@ static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE as
 	 * that before the transport makes one, and not in the middle of a transfer.
 	 */
 	(void)core_fence_is_supported(CORE_FENCE_PROCESS);
-	rc = ia->ops->ia_open(ia);
+	rc = transport_this->ia_open(ia);
 	ret = core_status_from_errno(rc);
 	if (rc)
 		ia_explain(ia, -rc);
@@ -194,7 +193,7 @@ static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE as
 	if (ret == DAT_SUCCESS)
 		ret = ia_take_async_evd(ia, qlen, async_evd);
 	if (ret != DAT_SUCCESS) {
-		ia->ops->ia_close(ia);
+		transport_this->ia_close(ia);
 		core_ia_delete(ia);
 		return ret;
 	}

@@ -179,7 +179,7 @@ static void ia_detach_eps(struct core_ia *ia)
 		struct core_ep *ep = core_handle_lock_doomed(cell);
 
 		if (ep && cell->generation == refs[count].generation)
-			ia->ops->ep_detach(ep);
+			transport_this->ep_detach(ep);
 		if (ep)
 			core_handle_unlock(cell);
 	}
@@ -204,7 +204,7 @@ static void ia_destroy(struct core_ia *ia)
 	core_agents_stop(ia);
 	if (!ia->async_is_ours)
 		core_evd_unborrow(ia);
-	ia->ops->ia_close(ia);
+	transport_this->ia_close(ia);
 	core_ia_delete(ia);
 }
 

@@ -107,7 +107,6 @@ static struct core_adapter *adapter_make_locked(const struct core_front *front,
 	if (!adapter)
 		return NULL;
 	adapter->info = *info;
-	adapter->ops = transport_this;
 	adapter->front = front;
 	adapter->table = front->table;
 	adapter->provider.device_name = adapter->info.ia_name;

@@ -119,7 +119,7 @@ static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 	lmr->cell = core_handle_alloc(&ia->adapter->provider, ia, lmr);
 	if (!lmr->cell)
 		goto free_slot;
-	rc = ia->ops->lmr_create(ia, lmr);
+	rc = transport_this->lmr_create(ia, lmr);
 	ret = rc == -EFAULT
 		      ? core_bad_arg(
 				&lmr_region,
@@ -141,7 +141,7 @@ static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 
 revoke:
 	core_mem_revoke(ia->mem, lmr);
-	ia->ops->lmr_destroy(ia, lmr);
+	transport_this->lmr_destroy(ia, lmr);
 release_cell:
 	core_handle_release(lmr->cell);
 free_slot:
@@ -231,7 +231,7 @@ void core_lmr_destroy_locked(struct core_lmr *lmr)
 	core_handle_kill_locked(cell);
 	core_handle_unlock(cell);
 	core_mem_revoke(ia->mem, lmr);
-	ia->ops->lmr_destroy(ia, lmr);
+	transport_this->lmr_destroy(ia, lmr);
 	core_pz_unuse(pz);
 	core_mem_free(ia->mem, lmr);
 	core_ia_remove(ia, cell, DAT_HANDLE_TYPE_LMR);

@@ -30,7 +30,7 @@ static DAT_RETURN pz_new(struct core_ia *ia, struct core_pz **pz_out)
 	pz->cell = core_handle_alloc(&ia->adapter->provider, ia, pz);
 	if (!pz->cell)
 		goto free_pz;
-	ret = core_status_from_errno(ia->ops->pz_create(ia, pz));
+	ret = core_status_from_errno(transport_this->pz_create(ia, pz));
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
 	ret = core_ia_add(ia, pz->cell, DAT_HANDLE_TYPE_PZ);
@@ -40,7 +40,7 @@ static DAT_RETURN pz_new(struct core_ia *ia, struct core_pz **pz_out)
 	return DAT_SUCCESS;
 
 destroy_transport:
-	ia->ops->pz_destroy(ia, pz);
+	transport_this->pz_destroy(ia, pz);
 release_cell:
 	core_handle_release(pz->cell);
 free_pz:
@@ -71,7 +71,7 @@ void core_pz_destroy_locked(struct core_pz *pz)
 
 	core_handle_kill_locked(cell);
 	core_handle_unlock(cell);
-	pz->ia->ops->pz_destroy(pz->ia, pz);
+	transport_this->pz_destroy(pz->ia, pz);
 	core_ia_remove(pz->ia, cell, DAT_HANDLE_TYPE_PZ);
 	core_handle_release(cell);
 	free(pz);

@@ -116,7 +116,7 @@ void core_binding_free(struct core_ia *ia, struct core_binding *binding)
 	if (!binding)
 		return;
 	if (binding->key)
-		ia->ops->rmr_key_destroy(ia, binding->key);
+		transport_this->rmr_key_destroy(ia, binding->key);
 	if (binding->lmr)
 		atomic_fetch_sub(&binding->lmr->bound, 1);
 	free(binding);
@@ -129,8 +129,8 @@ static void rmr_unbind(struct core_ia *ia, struct core_binding *binding)
 {
 	unsigned int turns = 0;
 
-	while (!ia->ops->rmr_key_revoke(ia, binding->key))
-		if (ia->ops->progress(ia) <= 0)
+	while (!transport_this->rmr_key_revoke(ia, binding->key))
+		if (transport_this->progress(ia) <= 0)
 			core_wait_turn(&turns);
 	core_binding_free(ia, binding);
 }

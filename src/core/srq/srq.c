@@ -158,8 +158,8 @@ void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user)
 	is_next_entitled = user->is_waiting && core_srq_available_locked(srq);
 	srq_remove_waiter_locked(srq, user);
 	core_lock_release(&srq->cell->lock);
-	if (is_next_entitled) /* no endpoint can be locked here, so ops->kick serves the next one */
-		srq->ia->ops->kick(srq->ia);
+	if (is_next_entitled) /* no endpoint can be locked here, so kick serves the next one */
+		transport_this->kick(srq->ia);
 }
 
 /*
@@ -216,7 +216,7 @@ static void device_refill(struct core_srq *srq)
 	while (device->first_waiting) {
 		uint32_t index = device->first_waiting - 1;
 
-		if (srq->ia->ops->srq_post(srq, index, &srq->queue.slots[index]))
+		if (transport_this->srq_post(srq, index, &srq->queue.slots[index]))
 			return;
 		device->first_waiting = device->next[index];
 		if (!device->first_waiting)
@@ -332,7 +332,7 @@ static DAT_RETURN srq_new(struct core_ia *ia, struct core_pz *pz, const DAT_SRQ_
 	srq->cell = core_handle_alloc(&ia->adapter->provider, ia, srq);
 	if (!srq->cell)
 		goto free_queue;
-	ret = core_status_from_errno(ia->ops->srq_create(srq));
+	ret = core_status_from_errno(transport_this->srq_create(srq));
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
 	ret = core_no_resources(DAT_RESOURCE_SRQ);
@@ -347,7 +347,7 @@ static DAT_RETURN srq_new(struct core_ia *ia, struct core_pz *pz, const DAT_SRQ_
 fini_device:
 	srq_device_fini(srq);
 destroy_transport:
-	ia->ops->srq_destroy(srq);
+	transport_this->srq_destroy(srq);
 release_cell:
 	core_handle_release(srq->cell);
 free_queue:
@@ -397,7 +397,7 @@ void core_srq_destroy_locked(struct core_srq *srq)
 
 	core_handle_kill_locked(cell);
 	core_handle_unlock(cell);
-	ia->ops->srq_destroy(srq);
+	transport_this->srq_destroy(srq);
 	srq_device_fini(srq);
 	core_pz_unuse(srq->pz);
 	core_recv_queue_free(&srq->queue);

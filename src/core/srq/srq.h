@@ -81,7 +81,7 @@ void core_srq_unuse(struct core_srq *srq);
  */
 bool core_srq_take(struct core_srq *srq, struct core_srq_user *user);
 /*
- * Removes the endpoint from the wait list. If buffers are available, calls ops->kick, so that the
+ * Removes the endpoint from the wait list. If buffers are available, calls kick, so that the
  * next endpoint is offered one. EP locked.
  */
 void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user);
@@ -93,7 +93,7 @@ void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user);
 void core_srq_end_offer(struct core_srq *srq, struct core_srq_user *user);
 /* Offers the available buffers to the waiting endpoints. No lock held. */
 void core_srq_serve(struct core_ref srq);
-/* Calls core_srq_serve() for every SRQ of the instance. A transport does this after ops->kick. No
+/* Calls core_srq_serve() for every SRQ of the instance. A transport does this after kick. No
  * lock held. */
 void core_srq_serve_all(struct core_ia *ia);
 /* Frees an entry whose completion was dequeued or discarded. No lock above rank 3 held. */

@@ -205,7 +205,7 @@ static void expect_disconnected(unsigned int i)
 	assert_ptr_equal(event.event_data.connect_event_data.ep_handle, handles[i]);
 }
 
-/* SRQ-USE-09 SRQ-USE-10: by ops->kick */
+/* SRQ-USE-09 SRQ-USE-10: by the slot kick */
 static void srq__first_waiter_disconnects_during_an_offer__next_served(void **state)
 {
 	(void)state;
