@@ -14,18 +14,18 @@
 
 #define COMPLETIONS (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
 
-/* Notes how many events the EVD holds, and which. */
-static void learn_queue(struct check_object *evd)
+/* Notes how many events the EVD holds, and returns which. */
+static DAT_EVD_FLAGS learn_queue(struct check_object *evd)
 {
 	DAT_EVD_PARAM param;
 
 	if (dat_evd_query(evd->inner, DAT_EVD_FIELD_EVD_QLEN | DAT_EVD_FIELD_EVD_FLAGS, &param) !=
 	    DAT_SUCCESS)
-		return;
+		return 0;
 	check_lock();
 	evd->life->evd.length = param.evd_qlen;
-	evd->life->evd.has_completions = param.evd_flags & COMPLETIONS;
 	check_unlock();
+	return param.evd_flags;
 }
 
 struct check_object *check_evd_make(const char *maker, struct check_object *ia,
@@ -34,13 +34,14 @@ struct check_object *check_evd_make(const char *maker, struct check_object *ia,
 	struct check_object *evd = check_object_make(maker, ia, DAT_HANDLE_TYPE_EVD, inner);
 
 	if (evd)
-		learn_queue(evd);
+		(void)learn_queue(evd);
 	return evd;
 }
 
-static void advise(struct check_call *call, struct check_object *evd, DAT_COUNT qlen)
+static void advise(struct check_call *call, struct check_object *evd, DAT_EVD_FLAGS flags,
+		   DAT_COUNT qlen)
 {
-	if (evd->life->evd.has_completions)
+	if (flags & COMPLETIONS)
 		check_limit(call, evd, CHECK_LIMIT_EVENTS, "evd_min_qlen", qlen);
 }
 
@@ -59,7 +60,7 @@ DAT_RETURN check_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 		evd = check_evd_make(call.name, ia, *evd_handle);
 	if (evd) {
 		*evd_handle = evd;
-		advise(&call, evd, evd_min_qlen);
+		advise(&call, evd, evd_flags, evd_min_qlen);
 	}
 	if (evd && (evd_flags & COMPLETIONS) && (evd_flags & ~COMPLETIONS & ~DAT_EVD_SOFTWARE_FLAG))
 		check_report(&call, CHECK_MIXED_EVD, evd,
@@ -132,10 +133,8 @@ DAT_RETURN check_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 		check_begin(&call, CHECK_CALL_evd_resize, evd_handle, DAT_HANDLE_TYPE_EVD);
 	DAT_RETURN ret = dat_evd_resize(check_inner(evd_handle), evd_min_qlen);
 
-	if (ret == DAT_SUCCESS && evd) {
-		learn_queue(evd);
-		advise(&call, evd, evd_min_qlen);
-	}
+	if (ret == DAT_SUCCESS && evd)
+		advise(&call, evd, learn_queue(evd), evd_min_qlen);
 	return check_end(&call, ret);
 }
 

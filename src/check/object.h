@@ -49,9 +49,8 @@ struct check_ia {
 };
 
 struct check_evd {
-	DAT_COUNT length;     /* events that it can hold */
-	bool has_completions; /* of DTOs or binds; devices limit those */
-	DAT_COUNT expected;   /* events of posted requests that were not taken yet */
+	DAT_COUNT length;   /* events that it can hold */
+	DAT_COUNT expected; /* events of posted requests that were not taken yet */
 	int waiters;
 	_Atomic int takers;	       /* threads that are in a call which takes an event */
 	struct check_requests orphans; /* of endpoints that are gone; an event may still come */
