@@ -49,11 +49,6 @@ int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out
 
 /* --- the service thread --- */
 
-void iw_engine_kick(struct iw_engine *engine)
-{
-	core_service_kick(&engine->service);
-}
-
 void iw_engine_close(struct iw_engine *engine)
 {
 	atomic_store(&engine->is_stopping, true);

@@ -62,8 +62,6 @@ int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out
 void iw_engine_close(struct iw_engine *engine);
 void iw_engine_get(struct iw_engine *engine);
 void iw_engine_put(struct iw_engine *engine);
-/* Wakes the service thread. */
-void iw_engine_kick(struct iw_engine *engine);
 
 /* The list of connections that threads of the consumer poll, with a reference to each. EP locked.
  */

@@ -34,15 +34,10 @@ void shm_engine_put(struct shm_engine *engine)
 	core_slab_free(engine, sizeof(*engine));
 }
 
-void shm_engine_kick(struct shm_engine *engine)
-{
-	core_service_kick(&engine->service);
-}
-
 void shm_engine_serve_srqs(struct shm_engine *engine)
 {
 	atomic_store(&engine->is_serving, true);
-	shm_engine_kick(engine);
+	core_service_kick(&engine->service);
 }
 
 /* --- what the engine for TCP asks (soft.h) --- */
@@ -59,11 +54,6 @@ bool soft_is_unattended(const struct soft_adapter *adapter)
 }
 
 /* --- service points --- */
-
-void shm_listener_get(struct shm_listener *listener)
-{
-	soft_attended_get(&listener->attended);
-}
 
 void shm_listener_put(struct shm_listener *listener)
 {

@@ -112,8 +112,6 @@ struct shm_engine {
 void shm_engine_get(struct shm_engine *engine);
 void shm_engine_put(struct shm_engine *engine);
 
-/* Wakes the service thread. */
-void shm_engine_kick(struct shm_engine *engine);
 /* Has the service thread call core_srq_serve_all. */
 void shm_engine_serve_srqs(struct shm_engine *engine);
 
@@ -133,7 +131,6 @@ struct shm_conn *shm_engine_armed_last(struct shm_engine *engine);
 struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, struct shm_conn *after,
 				      bool (*wanted)(const struct shm_conn *, uint64_t),
 				      uint64_t argument);
-void shm_listener_get(struct shm_listener *listener);
 void shm_listener_put(struct shm_listener *listener);
 static inline struct shm_listener *shm_listener_of(struct soft_attended *attended)
 {

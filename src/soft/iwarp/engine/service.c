@@ -142,7 +142,7 @@ void iw_engine_unattended(struct iw_engine *engine)
 {
 	/* sequentially consistent, like the store of is_unattended: one side sees the other's */
 	if (atomic_load(&engine->polled_count))
-		iw_engine_kick(engine);
+		core_service_kick(&engine->service);
 }
 
 /* ==== the service thread ==== */

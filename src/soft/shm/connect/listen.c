@@ -206,7 +206,7 @@ static void take_caller(struct shm_listener *listener, int fd)
 		return;
 	}
 	shm_conn_set_state(conn, SHM_ARRIVING);
-	shm_listener_get(listener);
+	soft_attended_get(&listener->attended);
 	conn->setup->listener = listener;
 	if (shm_conn_epoll_add(conn) < 0) {
 		shm_setup_drop_silent(conn);

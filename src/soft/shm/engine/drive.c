@@ -185,7 +185,7 @@ static void serve_wake(struct shm_conn *conn)
 		shm_conn_disarm(conn);
 		shm_drive(conn, ep);
 		if (!shm_settle(conn, ep))
-			shm_engine_kick(conn->engine);
+			core_service_kick(&conn->engine->service);
 	}
 	core_ep_leave(ep);
 }

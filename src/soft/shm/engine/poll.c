@@ -328,6 +328,6 @@ int shm_engine_arm(struct shm_engine *engine)
 	atomic_store(&engine->is_unattended, true);
 	/* the service thread may have left a connection to this one meanwhile */
 	if (atomic_load(&engine->disarmed) > 0)
-		shm_engine_kick(engine);
+		core_service_kick(&engine->service);
 	return 0;
 }
