@@ -29,8 +29,11 @@ DECLARATION = re.compile(r"^extern (?:DAT_RETURN\s|const char \*)(dat_\w+)\((.*?
 MACRO = re.compile(r"^#define (dat_\w+)(?:\(([\w, ]*)\))? (\w+)", re.M)
 UNSUPPORTED = "dat_ib_unsupported"
 NAME = re.compile(r"^\.SH NAME\n(.*) \\- ", re.M)
-# they need libdat.so.1
-ONLY_1_2 = {"dat_opendat_check_handler"}
+# they need libdat.so.1; for all but the first DAT 2.0 has calls of its own
+ONLY_1_2 = {"dat_opendat_check_handler", "dat_opendat_ep_take_immediate",
+            "dat_opendat_ep_post_rdma_write_immed", "dat_opendat_ep_post_fetch_and_add",
+            "dat_opendat_ep_post_cmp_and_swap", "dat_opendat_ep_post_send_invalidate",
+            "dat_opendat_dto_data"}
 
 
 def declarations(headers):

@@ -54,6 +54,196 @@ extern DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd);
  */
 extern DAT_RETURN dat_opendat_ep_attr_default(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr);
 
+/* ---- types: transfers ---- */
+
+/* The privilege of a region or an RMR that peers may change by atomic operations. */
+#define DAT_OPENDAT_MEM_PRIV_REMOTE_ATOMIC ((DAT_MEM_PRIV_FLAGS)0x40)
+
+/* The operation that a completion is of. */
+typedef enum dat_opendat_op {
+	DAT_OPENDAT_OP_SEND = 1,	       /* a Send */
+	DAT_OPENDAT_OP_SEND_INVALIDATE = 2,    /* a Send that invalidates a context of the peer */
+	DAT_OPENDAT_OP_RDMA_WRITE = 3,	       /* an RDMA Write */
+	DAT_OPENDAT_OP_RDMA_WRITE_IMMED = 4,   /* an RDMA Write with immediate data */
+	DAT_OPENDAT_OP_RDMA_READ = 5,	       /* an RDMA Read */
+	DAT_OPENDAT_OP_FETCH_AND_ADD = 6,      /* an atomic addition */
+	DAT_OPENDAT_OP_CMP_AND_SWAP = 7,       /* an atomic comparison */
+	DAT_OPENDAT_OP_RECEIVE = 8,	       /* a Receive of a Send */
+	DAT_OPENDAT_OP_RECEIVE_IMMED = 9,      /* a Receive of immediate data */
+	DAT_OPENDAT_OP_RECEIVE_INVALIDATE = 10 /* a Receive of a Send that has invalidated one */
+} DAT_OPENDAT_OP;
+
+/* What a completion tells beyond DAT 1.2. Later versions may add members at the end. */
+typedef struct dat_opendat_dto_data_param {
+	DAT_UINT32 size;      /* set by the caller to sizeof(DAT_OPENDAT_DTO_DATA) */
+	DAT_UINT32 operation; /* DAT_OPENDAT_OP */
+	/* the immediate data, or the context that was invalidated; 0 for other operations */
+	DAT_UINT32 value;
+} DAT_OPENDAT_DTO_DATA;
+
+/* ---- calls: transfers ---- */
+
+/*
+ * Let the peer of an endpoint send immediate data.
+ *
+ * Without this call the peer's post is refused, because an event of DAT 1.2 does not show the data.
+ * Call it before the connection is made; it holds for every later connection of the endpoint.
+ *
+ * ep_handle [in]     the endpoint
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_STATE: the endpoint is connecting or has been connected; the subtype is its state
+ *   DAT_MODEL_NOT_SUPPORTED: the provider is not one of this version of OpenDAT
+ * Calls are serialized. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_ep_take_immediate(DAT_EP_HANDLE ep_handle);
+
+/*
+ * Post an RDMA Write with 32 bits of immediate data.
+ *
+ * It writes as dat_ep_post_rdma_write does. Then it completes a Receive of the peer, whose length is
+ * that of the Write. dat_opendat_dto_data returns the data to a peer of DAT 1.2, which must have
+ * called dat_opendat_ep_take_immediate; a program of DAT 2.0 needs no call.
+ * It is refused for the reasons of dat_ep_post_rdma_write, too.
+ *
+ * ep_handle [in]        the endpoint
+ * num_segments [in]     entries of local_iov; 0 sends the immediate data alone
+ * local_iov [in]        the segments to write
+ * user_cookie [in]      returned in the completion event
+ * remote_iov [in]       where to write
+ * immediate_data [in]   passed to the peer, in the byte order of its host
+ * completion_flags [in] flags of a Send
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER, num_segments: negative, or more than the endpoint allows
+ *   DAT_INVALID_PARAMETER, local_iov: NULL with segments, or too long
+ *   DAT_INVALID_PARAMETER, remote_iov: NULL
+ *   DAT_INVALID_PARAMETER, completion_flags: a bit that is not allowed
+ *   DAT_MODEL_NOT_SUPPORTED: the peer or the path to it does not take immediate data, or the
+ *     provider is not one of this version of OpenDAT
+ * Calls are serialized. Does not block. No part of the specification.
+ */
+extern DAT_RETURN
+dat_opendat_ep_post_rdma_write_immed(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				     const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				     const DAT_RMR_TRIPLET *remote_iov, DAT_UINT32 immediate_data,
+				     DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Post an atomic addition to 8 bytes of the peer.
+ *
+ * The value before the addition comes into the local segment. The remote region or RMR needs
+ * DAT_OPENDAT_MEM_PRIV_REMOTE_ATOMIC. The operation counts as an RDMA Read. Its completion has the
+ * length 8.
+ * It is refused for the reasons of dat_ep_post_rdma_read, too.
+ *
+ * ep_handle [in]        the endpoint
+ * add_value [in]        added modulo 2^64, in the byte order of the peer's host
+ * local_iov [in]        one segment of at least 8 bytes
+ * user_cookie [in]      returned in the completion event
+ * remote_iov [in]       at least 8 bytes, at a multiple of 8
+ * completion_flags [in] flags of an RDMA Read
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER, local_iov: NULL
+ *   DAT_INVALID_PARAMETER, remote_iov: NULL, or its address is not a multiple of 8
+ *   DAT_INVALID_PARAMETER, completion_flags: a bit that is not allowed
+ *   DAT_LENGTH_ERROR: a segment has less than 8 bytes
+ *   DAT_MODEL_NOT_SUPPORTED: the peer or the path to it has no atomic operations, or the provider
+ *     is not one of this version of OpenDAT
+ * Calls are serialized. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_ep_post_fetch_and_add(DAT_EP_HANDLE ep_handle, DAT_UINT64 add_value,
+						    const DAT_LMR_TRIPLET *local_iov,
+						    DAT_DTO_COOKIE user_cookie,
+						    const DAT_RMR_TRIPLET *remote_iov,
+						    DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Post an atomic comparison of 8 bytes of the peer.
+ *
+ * They are replaced if they are equal. The value before comes into the local segment either way. The rules are those of
+ * dat_opendat_ep_post_fetch_and_add.
+ * It is refused for the reasons of dat_ep_post_rdma_read, too.
+ *
+ * ep_handle [in]        the endpoint
+ * compare_value [in]    what the 8 bytes are compared with
+ * swap_value [in]       what is stored if they are equal
+ * local_iov [in]        one segment of at least 8 bytes
+ * user_cookie [in]      returned in the completion event
+ * remote_iov [in]       at least 8 bytes, at a multiple of 8
+ * completion_flags [in] flags of an RDMA Read
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER, local_iov: NULL
+ *   DAT_INVALID_PARAMETER, remote_iov: NULL, or its address is not a multiple of 8
+ *   DAT_INVALID_PARAMETER, completion_flags: a bit that is not allowed
+ *   DAT_LENGTH_ERROR: a segment has less than 8 bytes
+ *   DAT_MODEL_NOT_SUPPORTED: the peer or the path to it has no atomic operations, or the provider
+ *     is not one of this version of OpenDAT
+ * Calls are serialized. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_ep_post_cmp_and_swap(DAT_EP_HANDLE ep_handle,
+						   DAT_UINT64 compare_value, DAT_UINT64 swap_value,
+						   const DAT_LMR_TRIPLET *local_iov,
+						   DAT_DTO_COOKIE user_cookie,
+						   const DAT_RMR_TRIPLET *remote_iov,
+						   DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Post a Send that invalidates a context of the peer.
+ *
+ * The message is sent as by dat_ep_post_send. Before its Receive completes, the peer's context is
+ * invalid: that of an RMR is as after an unbind, and a region is closed to peers for good. A context
+ * that cannot be invalidated breaks the connection.
+ * It is refused for the reasons of dat_ep_post_send, too.
+ *
+ * ep_handle [in]        the endpoint
+ * num_segments [in]     entries of local_iov
+ * local_iov [in]        the segments to send
+ * user_cookie [in]      returned in the completion event
+ * completion_flags [in] flags of a Send
+ * rmr_context [in]      the context to invalidate
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER, num_segments: negative, or more than the endpoint allows
+ *   DAT_INVALID_PARAMETER, local_iov: NULL with segments, or too long
+ *   DAT_INVALID_PARAMETER, completion_flags: a bit that is not allowed
+ *   DAT_MODEL_NOT_SUPPORTED: the peer or the path to it does not take such messages, or the
+ *     provider is not one of this version of OpenDAT
+ * Calls are serialized. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_ep_post_send_invalidate(DAT_EP_HANDLE ep_handle,
+						      DAT_COUNT num_segments,
+						      const DAT_LMR_TRIPLET *local_iov,
+						      DAT_DTO_COOKIE user_cookie,
+						      DAT_COMPLETION_FLAGS completion_flags,
+						      DAT_RMR_CONTEXT rmr_context);
+
+/*
+ * Return what the completion of a transfer tells beyond DAT 1.2.
+ *
+ * The data are in parts of the event that have no name. Pass the event that dat_evd_dequeue or
+ * dat_evd_wait has filled in: an assignment to another event may leave them behind.
+ *
+ * event [in]         a DAT_DTO_COMPLETION_EVENT; its EVD must be live
+ * data [inout]       the operation, and the value that came with it. Set data->size to
+ *                    sizeof(DAT_OPENDAT_DTO_DATA) before the call
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE: the event is of no live EVD
+ *   DAT_INVALID_PARAMETER, event: NULL, or no such completion
+ *   DAT_INVALID_PARAMETER, data: NULL, or data->size is too small
+ *   DAT_MODEL_NOT_SUPPORTED: the provider is not one of this version of OpenDAT
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_dto_data(const DAT_EVENT *event, DAT_OPENDAT_DTO_DATA *data);
+
 /* ---- types: memory ---- */
 
 /* How dat_opendat_mem_alloc allocates; a sum. */

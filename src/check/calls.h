@@ -7,6 +7,7 @@
 #define CHECK_CALLS_H
 
 #include <dat/dat_registry.h>
+#include <dat/opendat.h>
 #include <dat/udat.h>
 
 #include <stddef.h>
@@ -81,13 +82,31 @@
 	CALL(srq_set_lw, UNSAFE)                                                                   \
 	CALL(srq_post_recv, UNSAFE)
 
+/* Posts of <dat/opendat.h>, which the table does not have. */
+#define CHECK_EXTRA_CALLS(CALL)                                                                    \
+	CALL(opendat_ep_take_immediate, UNSAFE)                                                    \
+	CALL(opendat_ep_post_rdma_write_immed, UNSAFE)                                             \
+	CALL(opendat_ep_post_fetch_and_add, UNSAFE)                                                \
+	CALL(opendat_ep_post_cmp_and_swap, UNSAFE)                                                 \
+	CALL(opendat_ep_post_send_invalidate, UNSAFE)
+
 #define CHECK_NUMBER(name, level) CHECK_CALL_##name,
-enum check_call_number { CHECK_CALLS(CHECK_NUMBER) CHECK_CALL_ia_open, CHECK_CALL_COUNT };
+enum check_call_number {
+	CHECK_CALLS(CHECK_NUMBER) CHECK_CALL_ia_open,
+	CHECK_EXTRA_CALLS(CHECK_NUMBER) CHECK_CALL_COUNT
+};
 #undef CHECK_NUMBER
 
 #define CHECK_DECLARE(name, level) __typeof__(*((DAT_PROVIDER *)NULL)->name##_func) check_##name;
 CHECK_CALLS(CHECK_DECLARE)
 #undef CHECK_DECLARE
+
+/* In the extension of the table (provider.c). */
+__typeof__(dat_opendat_ep_take_immediate) check_take_immediate;
+__typeof__(dat_opendat_ep_post_rdma_write_immed) check_write_immediate;
+__typeof__(dat_opendat_ep_post_fetch_and_add) check_fetch_add;
+__typeof__(dat_opendat_ep_post_cmp_and_swap) check_compare_swap;
+__typeof__(dat_opendat_ep_post_send_invalidate) check_send_invalidate;
 
 /* ia_open_func gets only the name, so each registered thread safety has an entry of its own. */
 __typeof__(*(DAT_IA_OPEN_FUNC)NULL) check_ia_open_safe, check_ia_open_unsafe;

@@ -275,6 +275,8 @@ static DAT_RETURN post_down(DAT_EP_HANDLE ep_handle, const struct check_post *po
 {
 	DAT_LMR_TRIPLET *segments = (DAT_LMR_TRIPLET *)post->segments;
 
+	if (post->post_down)
+		return post->post_down(ep_handle, post, cookie);
 	switch (post->kind) {
 	case CHECK_SEND:
 		return dat_ep_post_send(ep_handle, post->segment_count, segments, cookie,
@@ -372,5 +374,124 @@ DAT_RETURN check_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segme
 	struct check_call call;
 
 	check_begin(&call, CHECK_CALL_ep_post_rdma_write, ep_handle, DAT_HANDLE_TYPE_EP);
+	return post_request(&call, ep_handle, &post);
+}
+
+/* ---- posting by <dat/opendat.h>: checked as the call of DAT 1.2 that is most like it ---- */
+
+DAT_RETURN check_take_immediate(DAT_EP_HANDLE ep_handle)
+{
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_opendat_ep_take_immediate, ep_handle, DAT_HANDLE_TYPE_EP);
+	return check_end(&call, dat_opendat_ep_take_immediate(check_inner(ep_handle)));
+}
+
+static DAT_RETURN write_immediate_down(DAT_EP_HANDLE ep_handle, const struct check_post *post,
+				       DAT_DTO_COOKIE cookie)
+{
+	return dat_opendat_ep_post_rdma_write_immed(ep_handle, post->segment_count, post->segments,
+						    cookie, post->remote,
+						    (DAT_UINT32)post->values[0], post->flags);
+}
+
+DAT_RETURN check_write_immediate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				 const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				 const DAT_RMR_TRIPLET *remote_iov, DAT_UINT32 immediate_data,
+				 DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct check_post post = {.kind = CHECK_WRITE,
+				  .segment_count = num_segments,
+				  .segments = local_iov,
+				  .remote = remote_iov,
+				  .cookie = user_cookie,
+				  .flags = completion_flags,
+				  .posted_at = CHECK_CALLER,
+				  .post_down = write_immediate_down,
+				  .values = {immediate_data}};
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_opendat_ep_post_rdma_write_immed, ep_handle,
+		    DAT_HANDLE_TYPE_EP);
+	return post_request(&call, ep_handle, &post);
+}
+
+static DAT_RETURN fetch_add_down(DAT_EP_HANDLE ep_handle, const struct check_post *post,
+				 DAT_DTO_COOKIE cookie)
+{
+	return dat_opendat_ep_post_fetch_and_add(ep_handle, post->values[0], post->segments, cookie,
+						 post->remote, post->flags);
+}
+
+DAT_RETURN check_fetch_add(DAT_EP_HANDLE ep_handle, DAT_UINT64 add_value,
+			   const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			   const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct check_post post = {.kind = CHECK_READ,
+				  .segment_count = 1,
+				  .segments = local_iov,
+				  .remote = remote_iov,
+				  .cookie = user_cookie,
+				  .flags = completion_flags,
+				  .posted_at = CHECK_CALLER,
+				  .post_down = fetch_add_down,
+				  .values = {add_value}};
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_opendat_ep_post_fetch_and_add, ep_handle, DAT_HANDLE_TYPE_EP);
+	return post_request(&call, ep_handle, &post);
+}
+
+static DAT_RETURN compare_swap_down(DAT_EP_HANDLE ep_handle, const struct check_post *post,
+				    DAT_DTO_COOKIE cookie)
+{
+	return dat_opendat_ep_post_cmp_and_swap(ep_handle, post->values[0], post->values[1],
+						post->segments, cookie, post->remote, post->flags);
+}
+
+DAT_RETURN check_compare_swap(DAT_EP_HANDLE ep_handle, DAT_UINT64 compare_value,
+			      DAT_UINT64 swap_value, const DAT_LMR_TRIPLET *local_iov,
+			      DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+			      DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct check_post post = {.kind = CHECK_READ,
+				  .segment_count = 1,
+				  .segments = local_iov,
+				  .remote = remote_iov,
+				  .cookie = user_cookie,
+				  .flags = completion_flags,
+				  .posted_at = CHECK_CALLER,
+				  .post_down = compare_swap_down,
+				  .values = {compare_value, swap_value}};
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_opendat_ep_post_cmp_and_swap, ep_handle, DAT_HANDLE_TYPE_EP);
+	return post_request(&call, ep_handle, &post);
+}
+
+static DAT_RETURN send_invalidate_down(DAT_EP_HANDLE ep_handle, const struct check_post *post,
+				       DAT_DTO_COOKIE cookie)
+{
+	return dat_opendat_ep_post_send_invalidate(ep_handle, post->segment_count, post->segments,
+						   cookie, post->flags,
+						   (DAT_RMR_CONTEXT)post->values[0]);
+}
+
+DAT_RETURN check_send_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				 const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				 DAT_COMPLETION_FLAGS completion_flags, DAT_RMR_CONTEXT rmr_context)
+{
+	struct check_post post = {.kind = CHECK_SEND,
+				  .segment_count = num_segments,
+				  .segments = local_iov,
+				  .cookie = user_cookie,
+				  .flags = completion_flags,
+				  .posted_at = CHECK_CALLER,
+				  .post_down = send_invalidate_down,
+				  .values = {rmr_context}};
+	struct check_call call;
+
+	check_begin(&call, CHECK_CALL_opendat_ep_post_send_invalidate, ep_handle,
+		    DAT_HANDLE_TYPE_EP);
 	return post_request(&call, ep_handle, &post);
 }

@@ -34,10 +34,12 @@ static struct check_object *buckets[BUCKETS];
 static struct check_life *lives;
 
 #define CALL_NAME(name, level) "dat_" #name,
-static const char *const call_names[] = {CHECK_CALLS(CALL_NAME) "dat_ia_open"};
+static const char *const call_names[] = {CHECK_CALLS(CALL_NAME) "dat_ia_open",
+					 CHECK_EXTRA_CALLS(CALL_NAME)};
 enum { SAFE, UNSAFE };
 #define CALL_LEVEL(name, level) level,
-static const unsigned char call_levels[] = {CHECK_CALLS(CALL_LEVEL) SAFE};
+static const unsigned char call_levels[] = {CHECK_CALLS(CALL_LEVEL) SAFE,
+					    CHECK_EXTRA_CALLS(CALL_LEVEL)};
 
 /* Fork handlers of the program run between ours, in the thread that forks, and may call us. */
 static _Atomic int forking; /* that thread, which has the lock; 0: none */

@@ -31,6 +31,16 @@ static DAT_RETURN ep_attr_default(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr)
 	return dat_opendat_ep_attr_default(check_inner(ia_handle), ep_attr);
 }
 
+/* The copy keeps the parts of the event that have no name: memcpy, not an assignment. */
+static DAT_RETURN dto_data(const DAT_EVENT *event, DAT_OPENDAT_DTO_DATA *data)
+{
+	DAT_EVENT inner;
+
+	memcpy(&inner, event, sizeof(inner));
+	inner.evd_handle = check_inner(event->evd_handle);
+	return dat_opendat_dto_data(&inner, data);
+}
+
 static const struct opendat_extension extension = {
 	.magic = OPENDAT_EXTENSION_MAGIC,
 	.size = sizeof(struct opendat_extension),
@@ -38,6 +48,12 @@ static const struct opendat_extension extension = {
 	.ia_name_func = check_ia_set_consumer_handle,
 	.peer_func = peer,
 	.ep_attr_default_func = ep_attr_default,
+	.take_immediate_func = check_take_immediate,
+	.write_immediate_func = check_write_immediate,
+	.fetch_add_func = check_fetch_add,
+	.compare_swap_func = check_compare_swap,
+	.send_invalidate_func = check_send_invalidate,
+	.dto_data_func = dto_data,
 };
 
 #define SLOT(name, level) .name##_func = check_##name,

@@ -53,6 +53,10 @@ struct check_request {
 	DAT_LMR_TRIPLET segments[CHECK_SEGMENTS];
 };
 
+struct check_post;
+typedef DAT_RETURN check_post_down(DAT_EP_HANDLE ep, const struct check_post *post,
+				   DAT_DTO_COOKIE cookie);
+
 /* What a post passes on. */
 struct check_post {
 	struct check_call *call;
@@ -64,6 +68,9 @@ struct check_post {
 	DAT_COMPLETION_FLAGS flags;
 	struct check_object *rmr; /* of a bind */
 	const void *posted_at;	  /* libdat jumps to the provider, so our caller is the program */
+	/* Calls the provider below by a call of <dat/opendat.h>. NULL: by that of the kind */
+	check_post_down *post_down;
+	uint64_t values[2]; /* the operands of such a call */
 };
 
 /* Where the program is in a call that is traced; NULL: it called us directly. */

@@ -60,6 +60,13 @@ struct opendat_extension {
 	/* Not in the first version, whose size is OPENDAT_EXTENSION_FIRST. */
 	DAT_RETURN (*peer_func)(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer);
 	DAT_RETURN (*ep_attr_default_func)(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr);
+	/* Operations that DAT 2.0 has calls for; NULL in its table. */
+	__typeof__(dat_opendat_ep_take_immediate) *take_immediate_func;
+	__typeof__(dat_opendat_ep_post_rdma_write_immed) *write_immediate_func;
+	__typeof__(dat_opendat_ep_post_fetch_and_add) *fetch_add_func;
+	__typeof__(dat_opendat_ep_post_cmp_and_swap) *compare_swap_func;
+	__typeof__(dat_opendat_ep_post_send_invalidate) *send_invalidate_func;
+	__typeof__(dat_opendat_dto_data) *dto_data_func;
 };
 
 #define OPENDAT_EXTENSION_FIRST offsetof(struct opendat_extension, peer_func)

@@ -12,7 +12,7 @@
 
 #include "core/base/handle.h"
 
-/* Atomic operations of peers; not of DAT 1.2. */
+/* Atomic operations of peers; in DAT 1.2 DAT_OPENDAT_MEM_PRIV_REMOTE_ATOMIC. */
 #define CORE_MEM_PRIV_REMOTE_ATOMIC ((DAT_MEM_PRIV_FLAGS)0x40)
 
 /* The slots that later generations add behind the table of DAT 1.2. */
@@ -34,7 +34,7 @@ struct core_front {
 	void (*close)(struct core_ia *ia);
 	DAT_MEM_PRIV_FLAGS mem_priv; /* that a region may have */
 	DAT_EVD_FLAGS evd_flags;     /* that an EVD may have beside those of DAT 1.2 */
-	uint32_t takes;		     /* enum transport_takes of an endpoint */
+	uint32_t takes;		     /* enum transport_takes of a new endpoint */
 	/* An endpoint with an SRQ reports by an asynchronous event that it has reported its last
 	 * Receive. */
 	bool tells_srq_end;

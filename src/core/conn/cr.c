@@ -222,7 +222,7 @@ static DAT_RETURN accept_start(struct core_cr *cr, struct core_ep *ep, DAT_COUNT
 		.read_out = (uint32_t)ep->attr.max_rdma_read_out,
 		.private_data = private_data,
 		.private_data_size = (uint32_t)size,
-		.takes = ep->ia->adapter->front->takes,
+		.takes = ep->takes,
 	};
 	DAT_EP_STATE before = ep->state;
 	int rc;

@@ -102,7 +102,7 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 		.read_out = (uint32_t)ep->attr.max_rdma_read_out,
 		.private_data = args->private_data,
 		.private_data_size = (uint32_t)args->private_data_size,
-		.takes = ep->ia->adapter->front->takes,
+		.takes = ep->takes,
 	};
 	DAT_EP_STATE before = ep->state;
 	DAT_RETURN ret;

@@ -33,6 +33,7 @@ struct dto_post {
 	DAT_COUNT iov_max;	 /* segments allowed; requests: set by dto_limits() */
 	DAT_VLEN len_max;	 /* bytes allowed; set by dto_limits() */
 	const char *call;	 /* for messages */
+	const char *call_1;	 /* the name of an extension in DAT 1.2; NULL: the same */
 	unsigned int flags_arg;	 /* number of the parameter completion_flags */
 	unsigned int iov_arg;	 /* of the local segment; 0: 3 */
 	unsigned int remote_arg; /* of the remote one; 0: 5 */
@@ -306,6 +307,8 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 
 	if (!ep)
 		return dto_bad_ep(post, handle);
+	if (post->call_1 && ep->ia->adapter->front->major == DAT_VERSION_MAJOR)
+		post->call = post->call_1;
 	if (post->op != CORE_OP_SEND && !post->remote) {
 		const struct core_arg arg = {post->call, "remote_iov", dto_remote_arg(post)};
 
@@ -382,6 +385,7 @@ DAT_RETURN core_ep_post_send_invalidate(DAT_EP_HANDLE handle, DAT_COUNT segments
 						   .remote = &remote,
 						   .use = CORE_MEM_SOURCE,
 						   .call = "dat_ep_post_send_with_invalidate",
+						   .call_1 = "dat_opendat_ep_post_send_invalidate",
 						   .flags_arg = 5,
 						   .takes = TRANSPORT_TAKES_INVALIDATE});
 }
@@ -399,6 +403,7 @@ DAT_RETURN core_ep_post_write_immediate(DAT_EP_HANDLE handle, DAT_COUNT segments
 						   .remote = remote,
 						   .use = CORE_MEM_SOURCE,
 						   .call = "dat_ib_post_rdma_write_immed",
+						   .call_1 = "dat_opendat_ep_post_rdma_write_immed",
 						   .flags_arg = 7,
 						   .takes = TRANSPORT_TAKES_IMMEDIATE,
 						   .immediate = immediate});
@@ -416,6 +421,7 @@ DAT_RETURN core_ep_post_fetch_add(DAT_EP_HANDLE handle, uint64_t add, const DAT_
 						   .remote = remote,
 						   .use = CORE_MEM_TARGET,
 						   .call = "dat_ib_post_fetch_and_add",
+						   .call_1 = "dat_opendat_ep_post_fetch_and_add",
 						   .iov_arg = 3,
 						   .remote_arg = 5,
 						   .flags_arg = 6,
@@ -435,6 +441,7 @@ DAT_RETURN core_ep_post_compare_swap(DAT_EP_HANDLE handle, uint64_t compare, uin
 						   .remote = remote,
 						   .use = CORE_MEM_TARGET,
 						   .call = "dat_ib_post_cmp_and_swap",
+						   .call_1 = "dat_opendat_ep_post_cmp_and_swap",
 						   .iov_arg = 4,
 						   .remote_arg = 6,
 						   .flags_arg = 7,

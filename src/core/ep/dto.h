@@ -22,8 +22,8 @@ core_ep_post_recv_slow(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_T
 		       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 
 /*
- * Operations that DAT 1.2 does not have. Their refusals name the parameters of the macros of
- * DAT 2.0.
+ * Operations that DAT 1.2 has as extensions alone. Their parameters have the same numbers there as
+ * in the macros of DAT 2.0.
  */
 DAT_RETURN core_ep_post_write_immediate(DAT_EP_HANDLE handle, DAT_COUNT segments,
 					const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,

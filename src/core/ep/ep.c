@@ -95,6 +95,7 @@ static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *a
 	ep->ia = ia;
 	ep->attr = *attr;
 	ep->is_provider_made = args->is_provider_made;
+	ep->takes = (uint8_t)ia->adapter->front->takes;
 	ep->srq = srq;
 	ep->cached_source = CORE_MEM_CACHE_EMPTY;
 	ep->cached_target = CORE_MEM_CACHE_EMPTY;

@@ -113,6 +113,7 @@ struct core_ep {
 	struct core_ep_counts counts;
 
 	bool is_provider_made; /* set at creation */
+	uint8_t takes;	       /* enum transport_takes, of the next connection */
 
 	DAT_EP_STATE state;
 	struct core_evd *connect_evd;

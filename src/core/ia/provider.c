@@ -13,8 +13,10 @@
 #include "core/base/transport_ops.h"
 #include "core/conn/cr.h"
 #include "core/conn/peer.h"
+#include "core/ep/dto.h"
 #include "core/ep/ep.h"
 #include "core/ep/ep_attr.h"
+#include "core/ep/extra.h"
 #include "core/event/cno.h"
 #include "core/ia/ia.h"
 #include "core/ia/registry.h"
@@ -28,6 +30,12 @@ const struct opendat_extension core_provider_extension = {
 	.ia_name_func = core_ia_set_consumer_handle,
 	.peer_func = core_peer,
 	.ep_attr_default_func = core_ep_attr_default,
+	.take_immediate_func = core_ep_take_immediate,
+	.write_immediate_func = core_ep_post_write_immediate,
+	.fetch_add_func = core_ep_post_fetch_add,
+	.compare_swap_func = core_ep_post_compare_swap,
+	.send_invalidate_func = core_ep_post_send_invalidate,
+	.dto_data_func = core_dto_data,
 };
 
 #define SLOT(name) .name##_func = core_##name,
@@ -39,8 +47,9 @@ const struct core_front core_front_1 = {
 			   CORE_CONTROL_CALLS(SLOT) CORE_DATA_CALLS(SLOT)},
 	.open_unsafe = core_ia_open_unsafe,
 	.open_safe = core_ia_open_safe,
-	.mem_priv = DAT_MEM_PRIV_ALL_FLAG,
-	/* atomic operations, which no region of it permits (D2-MIX-08) */
+	.mem_priv =
+		(DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_ALL_FLAG | DAT_OPENDAT_MEM_PRIV_REMOTE_ATOMIC),
+	/* of an endpoint that core_ep_take_immediate was not called for (D2-MIX-07) */
 	.takes = TRANSPORT_TAKES_ATOMICS | TRANSPORT_TAKES_INVALIDATE,
 };
 

@@ -46,6 +46,21 @@
 	REFUSED(cno_wait, 3, evd_handle, "NULL", dat_cno_wait(w->cno, 0, NULL)) \
 	REFUSED(opendat_cno_fd, 2, fd, "NULL", dat_opendat_cno_fd(w->cno, NULL)) \
 	REFUSED(opendat_peer, 2, peer, "size 0 is less than ", dat_opendat_peer(w->active.ep, &s.peer)) \
+	REFUSED(opendat_ep_post_rdma_write_immed, 2, num_segments, "-1 is not from 0 to ", dat_opendat_ep_post_rdma_write_immed(s.idle.ep, -1, &s.local, s.cookie, &s.remote, 1, 0)) \
+	REFUSED(opendat_ep_post_rdma_write_immed, 3, local_iov, "NULL", dat_opendat_ep_post_rdma_write_immed(s.idle.ep, 1, NULL, s.cookie, &s.remote, 1, 0)) \
+	REFUSED(opendat_ep_post_rdma_write_immed, 5, remote_iov, "NULL", dat_opendat_ep_post_rdma_write_immed(s.idle.ep, 0, NULL, s.cookie, NULL, 1, 0)) \
+	REFUSED(opendat_ep_post_rdma_write_immed, 7, completion_flags, "0xffffffff has bits other than 0x", dat_opendat_ep_post_rdma_write_immed(s.idle.ep, 0, NULL, s.cookie, &s.remote, 1, (DAT_COMPLETION_FLAGS)~0u)) \
+	REFUSED(opendat_ep_post_fetch_and_add, 3, local_iov, "NULL", dat_opendat_ep_post_fetch_and_add(s.idle.ep, 1, NULL, s.cookie, &s.remote, 0)) \
+	REFUSED(opendat_ep_post_fetch_and_add, 5, remote_iov, "NULL", dat_opendat_ep_post_fetch_and_add(s.idle.ep, 1, &s.local, s.cookie, NULL, 0)) \
+	REFUSED(opendat_ep_post_fetch_and_add, 6, completion_flags, "0xffffffff has bits other than 0x", dat_opendat_ep_post_fetch_and_add(s.idle.ep, 1, &s.local, s.cookie, &s.remote, (DAT_COMPLETION_FLAGS)~0u)) \
+	REFUSED(opendat_ep_post_cmp_and_swap, 4, local_iov, "NULL", dat_opendat_ep_post_cmp_and_swap(s.idle.ep, 1, 2, NULL, s.cookie, &s.remote, 0)) \
+	REFUSED(opendat_ep_post_cmp_and_swap, 6, remote_iov, "NULL", dat_opendat_ep_post_cmp_and_swap(s.idle.ep, 1, 2, &s.local, s.cookie, NULL, 0)) \
+	REFUSED(opendat_ep_post_cmp_and_swap, 7, completion_flags, "0xffffffff has bits other than 0x", dat_opendat_ep_post_cmp_and_swap(s.idle.ep, 1, 2, &s.local, s.cookie, &s.remote, (DAT_COMPLETION_FLAGS)~0u)) \
+	REFUSED(opendat_ep_post_send_invalidate, 2, num_segments, "-1 is not from 0 to ", dat_opendat_ep_post_send_invalidate(s.idle.ep, -1, &s.local, s.cookie, 0, 1)) \
+	REFUSED(opendat_ep_post_send_invalidate, 3, local_iov, "NULL", dat_opendat_ep_post_send_invalidate(s.idle.ep, 1, NULL, s.cookie, 0, 1)) \
+	REFUSED(opendat_ep_post_send_invalidate, 5, completion_flags, "0xffffffff has bits other than 0x", dat_opendat_ep_post_send_invalidate(s.idle.ep, 0, NULL, s.cookie, (DAT_COMPLETION_FLAGS)~0u, 1)) \
+	REFUSED(opendat_dto_data, 1, event, "NULL", dat_opendat_dto_data(NULL, &s.dto_data)) \
+	REFUSED(opendat_dto_data, 2, data, "size 0 is less than ", dat_opendat_dto_data(&s.completion, &s.dto_data)) \
 	REFUSED(ep_create, 6, ep_attributes, "max_request_dtos " BIG "0 to ", create_with(w, &s.attr_dtos)) \
 	REFUSED(ep_create, 7, ep_handle, "NULL", dat_ep_create(w->ia.ia, w->ia.pz, s.idle.recv, s.idle.request, s.idle.conn, NULL, NULL)) \
 	REFUSED(ep_create_with_srq, 7, ep_attributes, "NULL", dat_ep_create_with_srq(w->ia.ia, w->ia.pz, s.idle.recv, s.idle.request, s.idle.conn, w->srq, NULL, &s.ep)) \

@@ -32,9 +32,10 @@ static struct {
 	DAT_PROVIDER_ATTR provider;
 	DAT_EP_ATTR attr, attr_dtos;
 	DAT_SRQ_ATTR srq_attr;
-	DAT_EVENT event, software;
+	DAT_EVENT event, software, completion;
 	DAT_OS_WAIT_PROXY_AGENT agent;
 	DAT_OPENDAT_PEER peer;
+	DAT_OPENDAT_DTO_DATA dto_data;
 	DAT_LMR_TRIPLET local, wrong;
 	DAT_RMR_TRIPLET remote;
 	DAT_DTO_COOKIE cookie;
@@ -121,6 +122,8 @@ static void make_variables(struct world *w)
 	s.none = DAT_HANDLE_NULL;
 	s.agent.instance_data = &s;
 	s.software.event_number = DAT_SOFTWARE_EVENT;
+	s.completion.event_number = DAT_DTO_COMPLETION_EVENT;
+	s.completion.evd_handle = s.idle.request;
 	s.local = dt_seg(&w->buf, 0, 1);
 	s.wrong = s.local;
 	s.wrong.virtual_address--;

@@ -5,6 +5,8 @@
  */
 #include "lmr_create.h"
 
+#include <dat/opendat.h>
+
 #include <sys/mman.h>
 
 /* LMR-CREATE-20 */
@@ -186,7 +188,7 @@ static void lmr_create__undefined_privilege__invalid_parameter(void **state)
 	for (unsigned bit = 0; bit < 31; bit++) {
 		const unsigned flag = 1u << bit;
 
-		if (flag & DAT_MEM_PRIV_ALL_FLAG)
+		if (flag & (DAT_MEM_PRIV_ALL_FLAG | DAT_OPENDAT_MEM_PRIV_REMOTE_ATOMIC))
 			continue;
 		for (size_t t = 0; t < COUNT_OF(range_types); t++) {
 			dt_fails_with(
@@ -275,12 +277,12 @@ static void lmr_create__two_faults__handle_before_parameter_before_state(void **
 	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	dt_fails_with(dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, 0, DAT_HANDLE_NULL,
-				     (DAT_MEM_PRIV_FLAGS)0x40, NULL, NULL, NULL, NULL, NULL),
+				     (DAT_MEM_PRIV_FLAGS)0x80, NULL, NULL, NULL, NULL, NULL),
 		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	/* Private memory is an invalid state (LMR-CREATE-16); the privilege is an invalid
 	 * parameter. */
 	dt_fails_with(
-		create(ia, DAT_MEM_TYPE_SHARED_VIRTUAL, p, PAGE, (DAT_MEM_PRIV_FLAGS)0x40, &lmr),
+		create(ia, DAT_MEM_TYPE_SHARED_VIRTUAL, p, PAGE, (DAT_MEM_PRIV_FLAGS)0x80, &lmr),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	munmap(p, PAGE);
 	dt_mem_free(private, PAGE);

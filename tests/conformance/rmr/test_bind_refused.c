@@ -3,6 +3,8 @@
  * Binds that dat_rmr_bind refuses: wrong handles, parameters, zones, states, and a full queue. A
  * refused bind changes nothing.
  */
+#include <dat/opendat.h>
+
 #include "bind_util.h"
 #include "conf.h"
 #include "ep_lab.h"
@@ -100,7 +102,7 @@ static void rmr_bind__wrong_handles__invalid_handle(void **state)
 		call = good_call(rig, witness.rmr);
 		call.ep = wrong;
 		refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
-		call.priv = (DAT_MEM_PRIV_FLAGS)0x40;
+		call.priv = (DAT_MEM_PRIV_FLAGS)0x80;
 		refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
 	}
 	call = good_call(rig, witness.rmr);
@@ -137,7 +139,7 @@ static void rmr_bind__undefined_privilege__invalid_parameter(void **state)
 
 	witness_make(rig, &witness);
 	for (unsigned bit = 0; bit < 31; bit++) {
-		if (DAT_MEM_PRIV_ALL_FLAG & 1u << bit)
+		if ((DAT_MEM_PRIV_ALL_FLAG | DAT_OPENDAT_MEM_PRIV_REMOTE_ATOMIC) & 1u << bit)
 			continue;
 		call = good_call(rig, witness.rmr);
 		call.priv = (DAT_MEM_PRIV_FLAGS)(1u << bit);
@@ -319,7 +321,7 @@ static void rmr_bind__queue_full__insufficient_resources(void **state)
 		dt_fails_with(dat_rmr_bind(rmr, &surplus, BIND_REMOTE, rig->b.ep, rmr_cookie(0),
 					   DAT_COMPLETION_SUPPRESS_FLAG, &context),
 			      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
-		dt_fails_with(dat_rmr_bind(rmr, &surplus, (DAT_MEM_PRIV_FLAGS)0x40, rig->b.ep,
+		dt_fails_with(dat_rmr_bind(rmr, &surplus, (DAT_MEM_PRIV_FLAGS)0x80, rig->b.ep,
 					   rmr_cookie(0), 0, &context),
 			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		dt_fails_with(dat_ep_post_send(rig->b.ep, 0, NULL, dt_cookie(0), 0),
@@ -386,7 +388,7 @@ static void rmr_bind__every_state__connected_and_disconnected_only(void **state)
 			ep_lab_equip(lab);
 		dt_ok(dat_rmr_create(lab->ia.pz, &rmr));
 		range = dt_seg(&lab->buf, 0, 64);
-		dt_fails_with(dat_rmr_bind(rmr, &range, (DAT_MEM_PRIV_FLAGS)0x40, lab->ep.ep,
+		dt_fails_with(dat_rmr_bind(rmr, &range, (DAT_MEM_PRIV_FLAGS)0x80, lab->ep.ep,
 					   rmr_cookie(1), 0, &context),
 			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		const DAT_RETURN ret = dat_rmr_bind(rmr, &range, BIND_REMOTE, lab->ep.ep,
