@@ -82,7 +82,7 @@ static void ia_query__values__as_specified(void **state)
 }
 
 /* D2-ATTR-01 D2-ATTR-02 D2-ATTR-03 D2-ATTR-05 D2-ATTR-06 D2-ATTR-07 D2-ATTR-08 D2-ATTR-09 D2-ATTR-10
- * D2-ATTR-11 D2-ATTR-12 D2-ATTR-13 D2-ATTR-19: those of the soft adapter, in this order */
+ * D2-ATTR-11 D2-ATTR-12 D2-ATTR-13 D2-ATTR-19 D2-IA-18: those of the soft adapter, in this order */
 static void named_attributes__of_soft_lo__in_order(void **state)
 {
 	static const DAT_NAMED_ATTR expected[] = {

@@ -59,7 +59,7 @@ static void list_three(void)
 }
 
 /* REG-LIST-01 REG-LIST-02 REG-LIST-03 REG-LIST-04 REG-LIST-15 REG-LIST-16 CONF-06 CONF-34
- * D2-OPEN-12 D2-CONF-01 */
+ * D2-OPEN-12 D2-CONF-01; the version of the provider is any word: D2-CONF-04 */
 static void registry_list__three_entries__as_in_the_file(void **state)
 {
 	(void)state;

@@ -238,7 +238,7 @@ static void open_fallback(void)
 	must_fail(open_simply("other", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
-/* CONF-31 CONF-37: libm has no dat_provider_init. */
+/* CONF-31 CONF-37 D2-OPEN-07: libm has no dat_provider_init. */
 static void ia_open__first_libraries_unusable__next_one(void **state)
 {
 	(void)state;
