@@ -225,6 +225,34 @@ static uint32_t side_local_key(struct side *side)
 	return side->local_key;
 }
 
+/* The members that DAT 1.2 has, too. */
+static void side_provider(struct side *side, uint64_t values[SIDE_PROVIDER_VALUES])
+{
+	DAT_PROVIDER_ATTR attr;
+
+	must(dat_ia_query(side->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr) == DAT_SUCCESS);
+	memcpy(values,
+	       (const uint64_t[SIDE_PROVIDER_VALUES]){
+		       attr.completion_flags_supported,
+		       attr.lmr_mem_types_supported,
+		       attr.ep_creator,
+		       attr.iov_ownership_on_return,
+		       (uint64_t)attr.max_private_data_size,
+		       attr.supports_multipath,
+		       attr.pz_support,
+		       (uint64_t)attr.optimal_buffer_alignment,
+		       attr.srq_supported,
+		       (uint64_t)attr.srq_watermarks_supported,
+		       attr.srq_ep_pz_difference_supported,
+		       (uint64_t)attr.srq_info_supported,
+		       (uint64_t)attr.ep_recv_info_supported,
+		       attr.lmr_sync_req,
+		       attr.dto_async_return_guaranteed,
+		       attr.rdma_write_for_rdma_read_req,
+	       },
+	       SIDE_PROVIDER_VALUES * sizeof(uint64_t));
+}
+
 static void side_handles(struct side *side, void *handles[SIDE_OBJECTS])
 {
 	handles[SIDE_IA] = side->ia;
@@ -296,10 +324,17 @@ static const char *side_takes(struct side *side, void *const handles[SIDE_OBJECT
 	DAT_LMR_TRIPLET local = {.lmr_context = side->local_key};
 	const DAT_DTO_COOKIE cookie = {.as_64 = 0};
 	DAT_EP_HANDLE ep = handles[SIDE_EP];
+	DAT_EVD_HANDLE async;
+	DAT_IA_HANDLE opened;
 	const char *taken;
 	DAT_EP_STATE state;
 	DAT_IA_ATTR attr;
 
+	/* D2-OPEN-06 */
+	async = handles[SIDE_EVD];
+	if (dat_ia_open(side->attr.adapter_name, QUEUE, &async, &opened) !=
+	    (DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EVD_ASYNC))
+		return "dat_ia_open";
 	REFUSES(dat_ia_query(handles[SIDE_IA], NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
 	REFUSES(dat_ep_get_status(ep, &state, NULL, NULL));
 	REFUSES(dat_ep_post_send(ep, 1, &local, cookie, 0));
@@ -343,6 +378,7 @@ __attribute__((visibility("default"))) const struct side_calls side_calls = {
 	.post = side_post,
 	.wait = side_wait,
 	.local_key = side_local_key,
+	.provider = side_provider,
 	.handles = side_handles,
 	.takes = side_takes,
 };

@@ -14,6 +14,8 @@ struct side; /* an instance, an endpoint and a region of SIDE_SIZE bytes */
 
 #define SIDE_SIZE 4096u
 
+#define SIDE_PROVIDER_VALUES 16
+
 enum side_queue {
 	SIDE_CONN,    /* requests of connections, and what becomes of one */
 	SIDE_REQUEST, /* completions */
@@ -78,6 +80,7 @@ struct side_calls {
 	unsigned int (*post)(struct side *side, const struct side_post *post);
 	struct side_event (*wait)(struct side *side, enum side_queue queue);
 	uint32_t (*local_key)(struct side *side);
+	void (*provider)(struct side *side, uint64_t values[SIDE_PROVIDER_VALUES]);
 	/* one handle of each kind; a window and a service point exist after bind and listen */
 	void (*handles)(struct side *side, void *handles[SIDE_OBJECTS]);
 	/* Calls with handles of another side: the name of a call that took one for a handle, or NULL. */

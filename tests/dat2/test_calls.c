@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <dat2/dat_ib_extensions.h>
 #include <dat2/dat_registry.h>
@@ -379,6 +381,32 @@ static void cno_fd_create__event__readable_until_taken(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
+/* D2-CNO-06: the instance can be closed, so no CNO is left */
+static void cno_fd_create__no_descriptor__refused(void **state)
+{
+	struct dt_ia *ia = *state;
+	struct rlimit before, none;
+	DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+	int fd = dup(STDERR_FILENO), last;
+	DAT_RETURN ret;
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)fd; /* the next one */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ret = dat_cno_fd_create(ia->ia, &fd, &cno);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+	assert_ptr_equal(cno, DAT_HANDLE_NULL);
+	last = dup(STDERR_FILENO);
+	assert_int_equal(last, (int)none.rlim_cur);
+	close(last);
+	dt_ok(dat_cno_fd_create(ia->ia, &fd, &cno));
+	dt_ok(dat_cno_free(cno));
+}
+
 /* D2-CNO-05 D2-CNO-10 D2-CNO-15 */
 static void cno_calls__bad_arguments__refused(void **state)
 {
@@ -502,6 +530,26 @@ static void ep__attributes_and_masks__as_specified(void **state)
 	dt_ep_free(&first);
 }
 
+/* D2-EP-08 */
+static void ep_create__few_or_many_requests__created(void **state)
+{
+	static const DAT_COUNT counts[] = {1, 20000};
+	struct dt_ia *ia = *state;
+	DAT_EP_PARAM param;
+	DAT_EP_ATTR attr;
+	struct dt_ep ep;
+
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
+		dt_ep_attr(ia, &attr);
+		attr.max_recv_dtos = attr.max_request_dtos = counts[i];
+		dt_ep_create(ia, ia->pz, &attr, &ep);
+		dt_ok(dat_ep_query(ep.ep, DAT_EP_FIELD_ALL, &param));
+		assert_true(param.ep_attr.max_recv_dtos >= counts[i]);
+		assert_true(param.ep_attr.max_request_dtos >= counts[i]);
+		dt_ep_free(&ep);
+	}
+}
+
 /* D2-EP-14 D2-EP-11 D2-EP-10 */
 static void ep_connect__multipath__requested_or_required(void **state)
 {
@@ -540,6 +588,26 @@ static void srq_query__working__operational(void **state)
 	assert_int_equal(DAT_SRQ_STATE_OPERATIONAL, 1);
 }
 
+/* D2-GEN-15: they expand to a call with a number of their own */
+static void macros__unusable_in_the_reference__compile(void **state)
+{
+	DAT_IB_COLLECTIVE_HANDLE none = NULL;
+	const DAT_CONTEXT context = {.as_64 = 0};
+	DAT_UINT64 clock = 0;
+
+	(void)state;
+	dt_fails(dat_ib_start_counter(DAT_HANDLE_NULL, 0), DAT_INVALID_HANDLE);
+	dt_fails(dat_ib_stop_counter(DAT_HANDLE_NULL, 0), DAT_INVALID_HANDLE);
+	dt_fails(dat_ib_collective_set_clock(none, clock, context), DAT_INVALID_HANDLE);
+	dt_fails(dat_ib_collective_read_clock(none, &clock), DAT_INVALID_HANDLE);
+	dt_fails(dat_ib_collective_gatherv(none, NULL, 0, NULL, NULL, NULL, 0, context, 0),
+		 DAT_INVALID_HANDLE);
+	dt_fails(dat_ib_collective_alltoallv(none, NULL, NULL, NULL, NULL, NULL, NULL, context, 0),
+		 DAT_INVALID_HANDLE);
+	assert_int_not_equal(DAT_IB_COLLECTIVE_SET_CLOCK_OP, DAT_IB_COLLECTIVE_READ_CLOCK_OP);
+	assert_int_equal(DAT_IA_FIELD_IA_MAX_DTO_PER_OP, DAT_IA_FIELD_IA_MAX_DTO_PER_EP);
+}
+
 /* D2-EXT-22 */
 static void strerror__codes_of_extensions__have_texts(void **state)
 {
@@ -575,12 +643,15 @@ int main(void)
 		rig_test(lmr_sync__segments_of_2__checked),
 		dt_ia_test(cno_fd_create__event__readable_until_taken),
 		dt_ia_test(cno__each_proxy__its_type),
+		dt_ia_test(cno_fd_create__no_descriptor__refused),
 		dt_ia_test(cno_calls__bad_arguments__refused),
 		dt_ia_test(cno__without_descriptor__triggered_and_queried),
 		dt_ia_test(evd__flag_and_numbers_of_extensions__as_specified),
 		dt_ia_test(ep__attributes_and_masks__as_specified),
+		dt_ia_test(ep_create__few_or_many_requests__created),
 		dt_ia_test(ep_connect__multipath__requested_or_required),
 		bench_test(srq_query__working__operational),
+		cmocka_unit_test(macros__unusable_in_the_reference__compile),
 		cmocka_unit_test(strerror__codes_of_extensions__have_texts),
 	};
 

@@ -6,7 +6,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,7 +300,7 @@ static void reject__of_the_other_generation__without_data(void **state)
 	}
 }
 
-/* D2-COEX-04 D2-EXT-06 D2-MIX-16 */
+/* D2-COEX-04 D2-EXT-06 D2-MIX-16 D2-OPEN-06 */
 static void handles__of_the_other_generation__refused(void **state)
 {
 	(void)state;
@@ -357,10 +359,77 @@ static void post__key_of_the_other_generation__privileges_violation(void **state
 	}
 }
 
+static unsigned int count_threads(void)
+{
+	DIR *folder = opendir("/proc/self/task");
+	unsigned int count = 0;
+
+	must(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* The copies of the provider library in memory. */
+static unsigned int count_providers(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned int count = 0;
+	char line[4096];
+
+	must(maps);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, "r-xp") && strstr(line, "/libdat-soft.so.1");
+	fclose(maps);
+	return count;
+}
+
+/* D2-IA-15: of one adapter */
+static void provider__both_generations__same_values(void **state)
+{
+	uint64_t first[SIDE_PROVIDER_VALUES], second[SIDE_PROVIDER_VALUES];
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, 0);
+	pair.from.calls->provider(pair.from.side, first);
+	pair.to.calls->provider(pair.to.side, second);
+	for (int i = 0; i < SIDE_PROVIDER_VALUES; i++)
+		assert_int_equal(first[i], second[i]);
+	pair_close(&pair);
+}
+
+/* D2-COEX-03: one library; the second instance adds as many threads, whatever its generation */
+static void open__both_generations__one_library_and_its_threads(void **state)
+{
+	unsigned int threads[2];
+
+	(void)state;
+	for (int generation = 0; generation < 2; generation++) {
+		struct end first, second;
+
+		end_open(&first, 0);
+		end_open(&second, generation);
+		threads[generation] = count_threads();
+		assert_int_equal(count_providers(), 1);
+		second.calls->close(second.side);
+		first.calls->close(first.side);
+	}
+	assert_int_equal(threads[1], threads[0]);
+}
+
+/* D2-LIB-11: SIDE_LIBRARY is loaded first, with those flags, and the modules, too */
 static const struct side_calls *load(const char *variable)
 {
+	const char *flags = getenv("SIDE_FLAGS"), *library = getenv("SIDE_LIBRARY");
+	int how = flags ? atoi(flags) : RTLD_NOW | RTLD_LOCAL;
 	const struct side_calls *calls;
-	void *module = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
+	void *module;
+
+	if (library)
+		must(dlopen(library, how));
+	module = dlopen(getenv(variable), how);
 
 	if (!module)
 		fprintf(stderr, "%s\n", dlerror());
@@ -383,6 +452,8 @@ int main(void)
 		cmocka_unit_test(handles__of_the_other_generation__refused),
 		cmocka_unit_test(listen__qualifier_of_the_other_generation__in_use),
 		cmocka_unit_test(post__key_of_the_other_generation__privileges_violation),
+		cmocka_unit_test(provider__both_generations__same_values),
+		cmocka_unit_test(open__both_generations__one_library_and_its_threads),
 	};
 
 	generations[0] = load("SIDE_1");

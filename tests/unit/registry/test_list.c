@@ -6,6 +6,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -59,7 +61,7 @@ static void list_three(void)
 }
 
 /* REG-LIST-01 REG-LIST-02 REG-LIST-03 REG-LIST-04 REG-LIST-15 REG-LIST-16 CONF-06 CONF-34
- * D2-OPEN-12 D2-CONF-01; the version of the provider is any word: D2-CONF-04 */
+ * D2-OPEN-12 D2-CONF-01 D2-CONF-22; the version of the provider is any word: D2-CONF-04 */
 static void registry_list__three_entries__as_in_the_file(void **state)
 {
 	(void)state;
@@ -379,6 +381,44 @@ static void registry_list__override__only_its_entries(void **state)
 	child_run(override_file);
 }
 
+/* Standard output and error go into that file. */
+static int output_keep(void)
+{
+	int file = memfd_create("output", MFD_CLOEXEC);
+
+	must(file >= 0);
+	must(dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0);
+	return file;
+}
+
+static void list_builtin(void)
+{
+	static const char *const ignored[] = {"DAPL_DBG_TYPE", "DAPL_DBG_DEST", "DAPL_IFNAME",
+					      "DAPL_MAX_INLINE", "DAPL_ACK_RETRY"};
+	struct stat found;
+	int output;
+
+	etc_enter();
+	output = output_keep();
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		must(setenv(ignored[i], "0xffff", 1) == 0);
+	must(list(ROOM) == DAT_SUCCESS && count > 0 && count <= 8);
+	for (int i = 0; i < count; i++) {
+		bool is_second = strncmp(blocks[i].ia_name, "ofa-v2-", 7) == 0;
+
+		must(blocks[i].dapl_version_major == DAT_VERSION_MAJOR);
+		must(is_second == (DAT_VERSION_MAJOR == 2));
+	}
+	must(fstat(output, &found) == 0 && found.st_size == 0);
+}
+
+/* CONF-43 D2-CONF-09 D2-CONF-11 D2-CONF-22 */
+static void registry_list__no_file__built_in_names_and_no_output(void **state)
+{
+	(void)state;
+	child_run(list_builtin);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -396,6 +436,7 @@ int main(void)
 		cmocka_unit_test(registry_list__no_override__copy_of_the_build_first),
 		cmocka_unit_test(registry_list__no_etc_dat_conf__solaris_place),
 		cmocka_unit_test(registry_list__override__only_its_entries),
+		cmocka_unit_test(registry_list__no_file__built_in_names_and_no_output),
 	};
 
 	return cmocka_run_group_tests_name("registry list", tests, NULL, NULL);

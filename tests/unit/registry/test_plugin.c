@@ -44,7 +44,7 @@ static void unload_and_load(void)
 	exit(0);
 }
 
-/* COMPAT-20 IA-CLOSE-28 */
+/* COMPAT-20 IA-CLOSE-28 D2-LIB-12 */
 static void plugin__unloaded_with_an_ia_open__process_goes_on(void **state)
 {
 	(void)state;
