@@ -33,6 +33,19 @@ DAT_RETURN dat2_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE rec
 					  attr ? &converted : NULL, ep));
 }
 
+/* 0x100 of srq_watermarks_supported */
+static bool has_hard_watermark(DAT_IA_HANDLE handle)
+{
+	struct core_ia *ia = core_ia_enter(handle);
+	bool has = true; /* a handle that is no instance is refused later */
+
+	if (ia) {
+		has = ia->provider_attr.srq_watermarks_supported & 0x100;
+		core_ia_leave(ia);
+	}
+	return has;
+}
+
 DAT_RETURN dat2_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
 				   DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd,
 				   DAT_SRQ_HANDLE srq, const struct dat2_ep_attr *attr,
@@ -44,6 +57,8 @@ DAT_RETURN dat2_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_H
 		return ud_unsupported();
 	if (attr)
 		dat2_ep_attr_in(attr, &converted);
+	if (attr && attr->max_recv_dtos > 0 && !has_hard_watermark(ia)) /* D2-SRQ-09 */
+		converted.max_recv_dtos = DAT_HW_DEFAULT;
 	return dat2_status(core_ep_create_with_srq(ia, pz, recv_evd, request_evd, connect_evd, srq,
 						   attr ? &converted : NULL, ep));
 }

@@ -779,6 +779,23 @@ static void ep_modify__communicator__own_or_zeros(void **state)
 	dt_ok(dat_ep_modify(f->a.ep, DAT_EP_FIELD_COMM, &param));
 }
 
+/* D2-SRQ-09: a size that programs give is a watermark only where there is that watermark */
+static void ep_create_with_srq__size_of_a_queue__never_refused(void **state)
+{
+	struct bench *bench = *state;
+	bool has_hard = bench->ia.provider.srq_watermarks_supported & 0x100;
+	DAT_EP_PARAM param;
+	DAT_EP_ATTR attr;
+	struct dt_ep ep;
+
+	srq_ep_attr(&bench->ia, &attr);
+	attr.max_recv_dtos = 5;
+	srq_ep_make(&bench->ia, bench->ia.pz, bench->srq, &attr, &ep);
+	dt_ok(dat_ep_query(ep.ep, DAT_EP_FIELD_ALL, &param));
+	assert_int_equal(param.ep_attr.max_recv_dtos, has_hard ? 5 : DAT_HW_DEFAULT);
+	dt_ep_free(&ep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -801,6 +818,7 @@ int main(void)
 		rig_test(send_with_invalidate__flag_false__plain_send),
 		rig_test(send_with_invalidate__suppressed__completes_at_the_peer_alone),
 		bench_test(new_operations__shared_queue__take_its_receive),
+		bench_test(ep_create_with_srq__size_of_a_queue__never_refused),
 		rig_test(extension_op__unknown_or_bad_handle__refused),
 		rig_test(extension_op__collectives__not_implemented),
 		conn_test(cr_reject__with_data__they_reach_the_active_side),
