@@ -164,8 +164,7 @@ def unsupported(lacked):
                       compile_line()]),
         ("DESCRIPTION", [
             "These are macros over", rf"\fBdat_extension_op\fR({SUFFIX}),",
-            r"each with an operation of its own, for unreliable datagrams, queries of an adapter that",
-            "is not open, and collective operations.",
+            r"each with an operation of its own, for unreliable datagrams and collective operations.",
             r"For adapters of OpenDAT they return \fBDAT_NOT_IMPLEMENTED\fR and do not look at their arguments.",
             "An adapter of another project may have them; then what they do is its own."]),
         ("MACROS", lines),

@@ -64,6 +64,18 @@ static DAT_RETURN print_counters(DAT_HANDLE handle, va_list args)
 	return dat2_print_counters(handle, counter, va_arg(args, int));
 }
 
+/* The name is in place of a handle. */
+static DAT_RETURN open_query(DAT_HANDLE name, va_list args)
+{
+	DAT_HANDLE *handle_out = va_arg(args, DAT_HANDLE *);
+	uint64_t ia_mask = va_arg(args, uint64_t);
+	struct dat2_ia_attr *ia_attr = va_arg(args, struct dat2_ia_attr *);
+	uint64_t provider_mask = va_arg(args, uint64_t);
+
+	return dat2_open_query(name, handle_out, ia_mask, ia_attr, provider_mask,
+			       va_arg(args, struct dat2_provider_attr *));
+}
+
 DAT_RETURN dat2_extended_op(DAT_HANDLE handle, int operation, va_list args)
 {
 	static const struct core_arg arg = {"dat_extension_op", "handle", 1};
@@ -81,6 +93,10 @@ DAT_RETURN dat2_extended_op(DAT_HANDLE handle, int operation, va_list args)
 		return dat2_switch_counters("dat_ib_start_counter", handle, va_arg(args, int));
 	case DAT2_IB_STOP_COUNTERS_OP:
 		return dat2_switch_counters("dat_ib_stop_counter", handle, va_arg(args, int));
+	case DAT2_IB_OPEN_QUERY_OP:
+		return open_query(handle, args);
+	case DAT2_IB_CLOSE_QUERY_OP:
+		return dat2_close_query(handle);
 	default: /* D2-EXT-03 */
 		return core_error((DAT_RETURN_TYPE)DAT2_NOT_IMPLEMENTED, DAT_NO_SUBTYPE);
 	}

@@ -19,6 +19,11 @@ DAT_RETURN dat2_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, uin
 			 struct dat2_ia_attr *ia_attr, uint64_t provider_mask,
 			 struct dat2_provider_attr *provider_attr);
 
+DAT_RETURN dat2_open_query(const char *name, DAT_HANDLE *handle_out, uint64_t ia_mask,
+			   struct dat2_ia_attr *ia_attr, uint64_t provider_mask,
+			   struct dat2_provider_attr *provider_attr);
+DAT_RETURN dat2_close_query(DAT_HANDLE handle);
+
 /* named.c: the named attributes of an instance (struct core_front) */
 bool dat2_instance_open(struct core_ia *ia);
 void dat2_instance_close(struct core_ia *ia);

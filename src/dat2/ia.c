@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "dat2/convert.h"
 #include "dat2/front.h"
 #include "dat2/table.h"
@@ -106,4 +107,57 @@ DAT_RETURN dat2_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, uin
 	if (ia)
 		core_ia_leave(ia);
 	return dat2_status(ret);
+}
+
+/* --- query of an adapter that is not open --- */
+
+static DAT_RETURN open_query_check(const char *name, const DAT_HANDLE *handle_out, uint64_t ia_mask,
+				   const struct dat2_ia_attr *ia_attr, uint64_t provider_mask,
+				   const struct dat2_provider_attr *provider_attr)
+{
+	if (!name)
+		return core_bad_null(CORE_ARG(ib_open_query, 1, name));
+	if (!handle_out)
+		return core_bad_null(CORE_ARG(ib_open_query, 2, ia_handle));
+	if (ia_mask & ~DAT2_IA_FIELD_ALL)
+		return core_bad_bits(CORE_ARG(ib_open_query, 3, ia_mask), ia_mask,
+				     DAT2_IA_FIELD_ALL);
+	if (ia_mask && !ia_attr)
+		return core_bad_null(CORE_ARG(ib_open_query, 4, ia_attr));
+	if (provider_mask & ~DAT2_PROVIDER_FIELD_ALL)
+		return core_bad_bits(CORE_ARG(ib_open_query, 5, prov_mask), provider_mask,
+				     DAT2_PROVIDER_FIELD_ALL);
+	if (provider_mask && !provider_attr)
+		return core_bad_null(CORE_ARG(ib_open_query, 6, prov_attr));
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN dat2_open_query(const char *name, DAT_HANDLE *handle_out, uint64_t ia_mask,
+			   struct dat2_ia_attr *ia_attr, uint64_t provider_mask,
+			   struct dat2_provider_attr *provider_attr)
+{
+	CORE_NO_CANCELLATION;
+	DAT_RETURN ret =
+		open_query_check(name, handle_out, ia_mask, ia_attr, provider_mask, provider_attr);
+	struct core_ia *ia = NULL;
+
+	if (ret == DAT_SUCCESS)
+		ret = core_ia_open_query(&dat2_front, name, &ia);
+	if (ia && ia_mask)
+		ia_attr_out(&ia->attr, ia_attr);
+	if (ia && provider_mask)
+		provider_attr_out(ia, provider_attr);
+	if (handle_out)
+		*handle_out = ia ? ia->cell : DAT_HANDLE_NULL;
+	return dat2_status(ret);
+}
+
+DAT_RETURN dat2_close_query(DAT_HANDLE handle)
+{
+	CORE_NO_CANCELLATION;
+
+	if (core_ia_close_query(handle))
+		return DAT_SUCCESS;
+	return dat2_status(core_bad_handle(CORE_ARG(ib_close_query, 1, ia_handle),
+					   DAT_INVALID_HANDLE_IA, handle));
 }

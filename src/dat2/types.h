@@ -282,6 +282,8 @@ enum dat2_ib_op {
 	DAT2_IB_PRINT_COUNTERS_OP = 5,
 	DAT2_IB_START_COUNTERS_OP = 26,
 	DAT2_IB_STOP_COUNTERS_OP = 27,
+	DAT2_IB_OPEN_QUERY_OP = 0x1000,
+	DAT2_IB_CLOSE_QUERY_OP = 0x2000,
 };
 
 /* --- counters: those that are counted, and how many there are --- */

@@ -125,6 +125,8 @@ static int soft_ia_open(struct core_ia *ia)
 		return rc;
 	choose_transport(ia);
 	fill_limits(ia);
+	if (ia->is_query)
+		return 0;
 	adapter = calloc(1, sizeof(*adapter));
 	if (!adapter)
 		return -ENOMEM;
@@ -153,6 +155,8 @@ static void soft_ia_close(struct core_ia *ia)
 {
 	struct soft_adapter *adapter = soft_adapter_of(ia);
 
+	if (ia->is_query)
+		return;
 	iw_engine_close(adapter->tcp);
 	shm_engine_close(adapter->shm);
 	soft_keys_destroy(adapter->keys);

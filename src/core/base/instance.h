@@ -73,7 +73,8 @@ struct core_ia {
 	struct core_settings settings;
 	struct core_sched sched; /* of its threads */
 	char device[CORE_DEVICE_MAX];
-	uint32_t port;		     /* of the device, from the instance data; 0: none given */
+	bool is_query; /* opened for its attributes alone: it has no thread and no objects */
+	uint32_t port; /* of the device, from the instance data; 0: none given */
 	union core_sockaddr address; /* of this adapter; filled by the transport's ia_open */
 	DAT_IA_ATTR attr;	     /* limits: filled by the transport's ia_open */
 	DAT_PROVIDER_ATTR provider_attr;

@@ -43,7 +43,8 @@ struct transport_ops {
 	/*
 	 * Opens the adapter ia->device with ia->settings. Fills ia->address, ia->attr (all limits
 	 * and names but adapter_name), ia->provider_attr where it differs from the core's defaults,
-	 * and ia->transport. May block. -ENODEV: no such device; -ENOMEM, -EMFILE.
+	 * and ia->transport. If ia->is_query, starts no thread, and nothing but ia_close follows.
+	 * May block. -ENODEV: no such device; -ENOMEM, -EMFILE.
 	 */
 	int (*ia_open)(struct core_ia *ia);
 	/* Closes the adapter. Every object has been destroyed. Joins the transport's threads,

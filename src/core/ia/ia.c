@@ -169,29 +169,37 @@ static void ia_limit_objects(struct core_ia *ia)
 	ia->objects[DAT_HANDLE_TYPE_SRQ].max = (uint32_t)attr->max_srqs;
 }
 
+/* Opens the device and fills the attributes. Deletes the instance if that fails. */
+static DAT_RETURN ia_open_device(struct core_ia *ia)
+{
+	int rc = transport_this->ia_open(ia);
+	DAT_RETURN ret = core_status_from_errno(rc);
+
+	if (rc) {
+		ia_explain(ia, -rc);
+	} else if (ia->adapter->front->open && !ia->adapter->front->open(ia)) {
+		transport_this->ia_close(ia);
+		ret = core_no_resources(DAT_RESOURCE_MEMORY);
+	}
+	if (ret != DAT_SUCCESS)
+		core_ia_delete(ia);
+	return ret;
+}
+
 static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE async_evd)
 {
 	DAT_RETURN ret;
-	int rc;
 
 	/*
 	 * Once the process has a second thread, the kernel takes some 20 ms to register it. So do
 	 * that before the transport makes one, and not in the middle of a transfer.
 	 */
 	(void)core_fence_is_supported(CORE_FENCE_PROCESS);
-	rc = transport_this->ia_open(ia);
-	ret = core_status_from_errno(rc);
-	if (rc)
-		ia_explain(ia, -rc);
-	if (ret != DAT_SUCCESS) {
-		core_ia_delete(ia);
+	ret = ia_open_device(ia);
+	if (ret != DAT_SUCCESS)
 		return ret;
-	}
 	ia_limit_objects(ia);
-	if (ia->adapter->front->open && !ia->adapter->front->open(ia))
-		ret = core_no_resources(DAT_RESOURCE_MEMORY);
-	if (ret == DAT_SUCCESS)
-		ret = ia_take_async_evd(ia, qlen, async_evd);
+	ret = ia_take_async_evd(ia, qlen, async_evd);
 	if (ret != DAT_SUCCESS) {
 		transport_this->ia_close(ia);
 		core_ia_delete(ia);
@@ -264,6 +272,62 @@ DAT_RETURN core_ia_open_unsafe(const DAT_NAME_PTR name, DAT_COUNT async_evd_qlen
 {
 	return core_ia_open(&core_front_1, name, DAT_FALSE, async_evd_qlen, async_evd_handle,
 			    ia_handle);
+}
+
+/* --- attributes without an open instance --- */
+
+DAT_RETURN core_ia_open_query(const struct core_front *front, const char *name,
+			      struct core_ia **ia_out)
+{
+	char *instance_data = NULL;
+	struct core_adapter *adapter = core_adapter_find(front, name, DAT_TRUE, &instance_data);
+	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_DEVICE);
+	struct core_ia *ia;
+
+	if (!adapter)
+		adapter = core_adapter_find(front, name, DAT_FALSE, &instance_data);
+	if (!adapter)
+		return core_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	ia = ia_new(adapter, instance_data);
+	free(instance_data);
+	if (ia) {
+		ia->is_query = true;
+		ret = ia_open_device(ia);
+	}
+	if (ret == DAT_SUCCESS)
+		*ia_out = ia;
+	return ret;
+}
+
+/* Takes the instance of a query from its cell, so that no later call finds it there. */
+static struct core_ia *query_take(DAT_HANDLE handle)
+{
+	struct core_handle *cell = (struct core_handle *)handle;
+	struct core_ia *ia;
+
+	/* relaxed: a hint, so that no cell is locked that was never used */
+	if (!core_handle_is_cell(handle) || !__atomic_load_n(&cell->object, __ATOMIC_RELAXED))
+		return NULL;
+	core_lock_acquire(&cell->lock);
+	ia = cell->object;
+	/* the cell of an instance: its object is that instance until it is freed */
+	if (ia && ia == cell->ia && ia->is_query)
+		cell->object = NULL;
+	else
+		ia = NULL;
+	core_lock_release(&cell->lock);
+	return ia;
+}
+
+bool core_ia_close_query(DAT_HANDLE handle)
+{
+	struct core_ia *ia = query_take(handle);
+
+	if (!ia)
+		return false;
+	transport_this->ia_close(ia);
+	core_ia_delete(ia);
+	return true;
 }
 
 /* --- query --- */

@@ -19,6 +19,14 @@ DAT_RETURN core_ia_open(const struct core_front *front, const DAT_NAME_PTR name,
 			DAT_BOOLEAN is_thread_safe, DAT_COUNT async_evd_qlen,
 			DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle);
 
+/*
+ * Opens an instance that only has its attributes (is_query), and closes it. Its handle is that of no
+ * live object. core_ia_close_query returns false if it is not the handle of such an instance.
+ */
+DAT_RETURN core_ia_open_query(const struct core_front *front, const char *name,
+			      struct core_ia **ia_out);
+bool core_ia_close_query(DAT_HANDLE handle);
+
 /* Frees an instance whose handle is dead and whose objects are destroyed. */
 void core_ia_delete(struct core_ia *ia);
 

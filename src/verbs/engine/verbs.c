@@ -43,10 +43,12 @@ static int adapter_open(struct core_ia *ia)
 	rc = vrb_device_limits(adapter);
 	if (rc)
 		goto close_device;
+	ia->transport = adapter; /* before the thread runs */
+	if (ia->is_query)
+		return 0;
 	rc = vrb_cq_create(adapter);
 	if (rc)
 		goto close_device;
-	ia->transport = adapter; /* before the thread runs */
 	rc = vrb_service_start(adapter);
 	if (rc)
 		goto destroy_queues;
@@ -76,10 +78,12 @@ static void vrb_ia_close(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 
-	/* this waits for events that the service thread takes */
-	vrb_conn_end_lingering(adapter);
-	vrb_service_stop(adapter);
-	vrb_cq_destroy_all(adapter);
+	if (!ia->is_query) {
+		/* this waits for events that the service thread takes */
+		vrb_conn_end_lingering(adapter);
+		vrb_service_stop(adapter);
+		vrb_cq_destroy_all(adapter);
+	}
 	vrb_device_close(adapter);
 	ia->transport = NULL;
 	vrb_adapter_put(adapter);
