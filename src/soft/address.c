@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <netpacket/packet.h>
 #include <string.h>
 
 #include "core/base/log.h"
@@ -91,17 +92,63 @@ static bool binds_any(sa_family_t family)
 	return try_bind(&unused) == 0;
 }
 
+/* The entry of the interface that has the address, or NULL. */
+static const struct ifaddrs *find_interface(const struct ifaddrs *list,
+					    const union core_sockaddr *address)
+{
+	while (list &&
+	       (!list->ifa_addr || !soft_address_is_same(address, (const void *)list->ifa_addr)))
+		list = list->ifa_next;
+	return list;
+}
+
 static bool is_of_interface(const union core_sockaddr *address)
 {
-	struct ifaddrs *list, *entry;
+	struct ifaddrs *list;
+	bool is_one;
 
 	if (getifaddrs(&list) < 0)
 		return false;
-	for (entry = list; entry; entry = entry->ifa_next)
-		if (entry->ifa_addr && soft_address_is_same(address, (const void *)entry->ifa_addr))
-			break;
+	is_one = find_interface(list, address);
 	freeifaddrs(list);
-	return entry != NULL;
+	return is_one;
+}
+
+/* The MAC address of the interface with that name. False: it has none, or only zeros. */
+static bool find_mac(const struct ifaddrs *list, const char *name, uint8_t mac[6])
+{
+	static const uint8_t zeros[6];
+
+	for (; list; list = list->ifa_next) {
+		const struct sockaddr_ll *link = (const void *)list->ifa_addr;
+
+		if (!link || link->sll_family != AF_PACKET || strcmp(list->ifa_name, name) != 0)
+			continue;
+		memcpy(mac, link->sll_addr, 6);
+		return link->sll_halen == 6 && memcmp(mac, zeros, 6) != 0;
+	}
+	return false;
+}
+
+/* As in an IPv6 address: the bit of global addresses is inverted, and ff:fe is in the middle. */
+void soft_address_guid(const union core_sockaddr *address, uint8_t guid[8])
+{
+	const struct ifaddrs *interface;
+	struct ifaddrs *list;
+	uint8_t mac[6];
+
+	memset(guid, 0, 8);
+	if (getifaddrs(&list) < 0)
+		return;
+	interface = find_interface(list, address);
+	if (interface && find_mac(list, interface->ifa_name, mac)) {
+		memcpy(guid, mac, 3);
+		guid[0] ^= 2;
+		guid[3] = 0xff;
+		guid[4] = 0xfe;
+		memcpy(guid + 5, mac + 3, 3);
+	}
+	freeifaddrs(list);
 }
 
 int soft_address_find(const union core_sockaddr *address)

@@ -11,6 +11,9 @@
 /* The address of a device: an interface that is up, or an address of this host. -ENODEV. */
 int soft_address_of_device(const char *device, union core_sockaddr *address_out);
 
+/* A GUID made from the MAC address of the interface that has the address; zeros if it has none. */
+void soft_address_guid(const union core_sockaddr *address, uint8_t guid[8]);
+
 /* Are they equal apart from their ports? */
 bool soft_address_is_same(const union core_sockaddr *a, const union core_sockaddr *b);
 

@@ -98,6 +98,7 @@ static void fill_limits(struct core_ia *ia)
 	attr->transport_attr = (DAT_NAMED_ATTR *)&transport_attr[ia->settings.transport];
 	ia->link.has_atomics = true;
 	ia->link.has_immediate = true;
+	soft_address_guid(&ia->address, ia->link.guid);
 	ia->provider_attr.max_private_data_size = (DAT_COUNT)private_max(&ia->settings);
 	if (ia->settings.transport != CORE_TRANSPORT_SHM)
 		attr->max_message_size = UINT32_MAX; /* RDMAP-19 */

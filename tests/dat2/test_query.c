@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Queries of an adapter that is not open. */
 #include <dirent.h>
+#include <ifaddrs.h>
+#include <netpacket/packet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 
 #define ROUNDS 400
 #define ONLY_SAFE "only-threadsafe"
+#define WITH_MAC "with-mac"
 
 static DAT_NAME_PTR adapter(void)
 {
@@ -202,6 +205,69 @@ static void open_query__many_rounds__leave_nothing(void **state)
 	assert_int_equal(count_threads(), threads);
 }
 
+static const char *guid_of(const DAT_PROVIDER_ATTR *provider)
+{
+	for (DAT_COUNT i = 0; i < provider->num_provider_specific_attr; i++)
+		if (!strcmp(provider->provider_specific_attr[i].name, "DAT_IB_NODE_GUID"))
+			return provider->provider_specific_attr[i].value;
+	fail();
+	return NULL;
+}
+
+static bool has_ipv4(const struct ifaddrs *list, const char *name)
+{
+	for (; list; list = list->ifa_next)
+		if (list->ifa_addr && list->ifa_addr->sa_family == AF_INET &&
+		    !strcmp(list->ifa_name, name))
+			return true;
+	return false;
+}
+
+/* What interface_with_mac expects. */
+static char mac_guid[20] = "0000:0000:0000:0000";
+
+/* An interface of this host that has a MAC address and an IPv4 address; else lo. */
+static const char *interface_with_mac(void)
+{
+	static char name[32] = "lo";
+	struct ifaddrs *list, *entry;
+
+	if (getifaddrs(&list) < 0)
+		return name;
+	for (entry = list; entry; entry = entry->ifa_next) {
+		const struct sockaddr_ll *link = (const void *)entry->ifa_addr;
+		const unsigned char *mac;
+
+		if (!link || link->sll_family != AF_PACKET || link->sll_halen != 6 ||
+		    !has_ipv4(list, entry->ifa_name) || !strcmp(entry->ifa_name, "lo"))
+			continue;
+		mac = link->sll_addr;
+		snprintf(name, sizeof(name), "%s", entry->ifa_name);
+		snprintf(mac_guid, sizeof(mac_guid), "%02x%02x:%02xff:fe%02x:%02x%02x", mac[0] ^ 2,
+			 mac[1], mac[2], mac[3], mac[4], mac[5]);
+		break;
+	}
+	freeifaddrs(list);
+	return name;
+}
+
+/* D2-ATTR-05 */
+static void named_attributes__guid__from_the_mac_address(void **state)
+{
+	const DAT_NAME_PTR name = (DAT_NAME_PTR)(uintptr_t)WITH_MAC;
+	DAT_PROVIDER_ATTR provider;
+	DAT_HANDLE handles[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		dt_ok(dat_ib_open_query(name, &handles[i], 0, NULL, DAT_PROVIDER_FIELD_ALL,
+					&provider));
+		assert_string_equal(guid_of(&provider), mac_guid);
+	}
+	for (int i = 0; i < 2; i++)
+		dt_ok(dat_ib_close_query(handles[i]));
+}
+
 /* The registry reads it at the first call. */
 static void write_conf(char *path)
 {
@@ -211,8 +277,9 @@ static void write_conf(char *path)
 		abort();
 	dprintf(fd,
 		"soft-lo u2.0 nonthreadsafe default libdat-soft.so.1 opendat.1.0 \"lo\" \"\"\n"
-		"%s u2.0 threadsafe default libdat-soft.so.1 opendat.1.0 \"lo\" \"\"\n",
-		ONLY_SAFE);
+		"%s u2.0 threadsafe default libdat-soft.so.1 opendat.1.0 \"lo\" \"\"\n"
+		"%s u2.0 threadsafe default libdat-soft.so.1 opendat.1.0 \"%s\" \"\"\n",
+		ONLY_SAFE, WITH_MAC, interface_with_mac());
 	close(fd);
 	setenv("DAT_OVERRIDE", path, 1);
 }
@@ -225,6 +292,7 @@ int main(void)
 		cmocka_unit_test(query_handle__other_calls_or_a_second_close__refused),
 		cmocka_unit_test(open_query__arguments__checked),
 		cmocka_unit_test(open_query__entry_of_either_thread_safety__found),
+		cmocka_unit_test(named_attributes__guid__from_the_mac_address),
 		cmocka_unit_test(open_query__many_rounds__leave_nothing),
 	};
 	char path[] = "/tmp/dat2-query-XXXXXX";
