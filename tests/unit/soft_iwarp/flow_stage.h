@@ -9,6 +9,7 @@
 #include "setup_peer.h"
 
 #include "core/base/instance.h"
+#include "core/ep/extra.h"
 #include "shared/bytes.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/wire/crc.h"
@@ -481,7 +482,7 @@ static struct {
 	struct core_front all;
 } generation;
 
-/* The endpoints of the adapter take what those of DAT 2.0 do, and its region, too. */
+/* The endpoints take what those of DAT 2.0 do, and the region, too. */
 static inline __attribute__((unused)) void take_all(void)
 {
 	struct core_ia *ia = core_handle_lock(stage.ia, DAT_HANDLE_TYPE_IA);
@@ -490,10 +491,11 @@ static inline __attribute__((unused)) void take_all(void)
 	generation.adapter = ia->adapter;
 	generation.plain = ia->adapter->front;
 	generation.all = *generation.plain;
-	generation.all.takes = TRANSPORT_TAKES_IMMEDIATE | TRANSPORT_TAKES_ATOMICS;
 	generation.all.mem_priv |= CORE_MEM_PRIV_REMOTE_ATOMIC;
 	ia->adapter->front = &generation.all;
 	core_handle_unlock(ia->cell);
+	ok(core_ep_take_immediate(stage.a));
+	ok(core_ep_take_immediate(stage.b));
 	own_flags = CM_COUNTS | CM_IMMEDIATE | CM_ATOMICS;
 	ok(core_lmr_free(flow.lmr));
 	region_priv |= CORE_MEM_PRIV_REMOTE_ATOMIC;
