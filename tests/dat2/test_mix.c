@@ -371,7 +371,7 @@ static unsigned int count_threads(void)
 	return count;
 }
 
-/* The copies of the provider library in memory. */
+/* The provider libraries in memory; one adapter needs one. */
 static unsigned int count_providers(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -380,7 +380,8 @@ static unsigned int count_providers(void)
 
 	must(maps);
 	while (fgets(line, sizeof(line), maps))
-		count += strstr(line, "r-xp") && strstr(line, "/libdat-soft.so.1");
+		count += strstr(line, "r-xp") &&
+			 (strstr(line, "/libdat-soft.so.1") || strstr(line, "/libdat-verbs.so.1"));
 	fclose(maps);
 	return count;
 }
