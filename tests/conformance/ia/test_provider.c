@@ -59,8 +59,8 @@ static DAT_RETURN open_name(const char *name, DAT_IA_HANDLE *ia)
 	return dat_ia_open((DAT_NAME_PTR)(uintptr_t)name, 8, &async, ia);
 }
 
-/* PROV-INIT-01 PROV-FINI-01 PROV-INIT-08 PROV-INIT-09 PROV-INIT-12: It registers the given name
- * and no other. */
+/* PROV-INIT-01 PROV-FINI-01 PROV-INIT-08 PROV-INIT-09 PROV-INIT-12 D2-REG-29: It registers the
+ * given name and no other. */
 static void provider_init__by_the_program__registers_that_name(void **state)
 {
 	struct library *library = *state;
@@ -172,7 +172,7 @@ static void provider_fini__one_of_two_versions__other_still_opens(void **state)
 	DAT_PROVIDER_INFO new = info_of("own0"), old = info_of("own0");
 	DAT_IA_HANDLE ia;
 
-	old.dapl_version_minor--;
+	new.dapl_version_minor++;
 	library->init(&new, "lo");
 	library->init(&old, "lo");
 	name_opens("own0", old.dapl_version_minor);
@@ -188,7 +188,7 @@ static void provider_init__other_version_with_other_data__first_stays(void **sta
 	struct library *library = *state;
 	DAT_PROVIDER_INFO new = info_of("own0"), old = info_of("own0");
 
-	old.dapl_version_minor--;
+	new.dapl_version_minor++;
 	library->init(&new, "lo");
 	library->init(&old, "no-such-device");
 	name_opens("own0", new.dapl_version_minor);
