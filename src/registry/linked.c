@@ -9,6 +9,8 @@ static const struct opendat_linked *first;
 
 void opendat_link_provider(struct opendat_linked *linked)
 {
+	if (linked->extension->magic != REGISTRY_EXTENSION_MAGIC)
+		return; /* for the registry of the other generation */
 	linked->next = first;
 	first = linked;
 }

@@ -77,7 +77,8 @@ struct opendat_extension {
 
 /* ---- providers that are linked into the program ---- */
 
-/* A static provider library has one of these, and a constructor that gives it to libdat. */
+/* A static provider library has one of these for each generation, and a constructor that gives them
+ * to the registry, which takes that of its own. */
 struct opendat_linked {
 	const char *library; /* file name of the shared library that it replaces */
 	void (*init)(const DAT_PROVIDER_INFO *info, const char *instance_data);

@@ -4,10 +4,6 @@
 #define CORE_IA_H
 
 #include "core/base/instance.h"
-#include "shared/opendat.h"
-
-/* The provider tables of all adapters point to it. */
-extern const struct opendat_extension core_provider_extension;
 
 /* Finds the registered adapter of that generation, name and thread safety. Also returns a copy of
  * its instance data, which the caller frees. NULL: there is none, or no memory. */

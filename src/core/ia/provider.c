@@ -23,7 +23,8 @@
 #include "core/srq/srq.h"
 #include "shared/opendat.h"
 
-const struct opendat_extension core_provider_extension = {
+/* The provider tables of all adapters point to it. */
+static const struct opendat_extension extension = {
 	.magic = OPENDAT_EXTENSION_MAGIC,
 	.size = sizeof(struct opendat_extension),
 	.cno_fd_func = core_cno_fd,
@@ -43,7 +44,7 @@ const struct opendat_extension core_provider_extension = {
 
 const struct core_front core_front_1 = {
 	.major = DAT_VERSION_MAJOR,
-	.table.provider = {.extension = (DAT_PVOID)(uintptr_t)&core_provider_extension,
+	.table.provider = {.extension = (DAT_PVOID)(uintptr_t)&extension,
 			   CORE_CONTROL_CALLS(SLOT) CORE_DATA_CALLS(SLOT)},
 	.open_unsafe = core_ia_open_unsafe,
 	.open_safe = core_ia_open_safe,
