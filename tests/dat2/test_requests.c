@@ -112,7 +112,7 @@ static void extended__unsignalled__no_notification(void **state)
 static void write_immediate__refused_as_a_write__numbers_of_the_macro(void **state)
 {
 	struct rig *rig = *state;
-	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 64), wrong = seg;
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 64), wrong = seg, many[64] = {{0}};
 	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 64), brief = dt_rseg(&rig->y, 0, 63);
 	const DAT_DTO_COOKIE cookie = dt_cookie(1);
 	DAT_EP_HANDLE ep;
@@ -125,7 +125,8 @@ static void write_immediate__refused_as_a_write__numbers_of_the_macro(void **sta
 	ep = rig->a.ep;
 	dt_fails_with(dat_ib_post_rdma_write_immed(ep, -1, &seg, cookie, &remote, 1, 0),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	dt_fails_with(dat_ib_post_rdma_write_immed(ep, rig->attr_a.max_rdma_write_iov + 1, &seg,
+	assert_true(rig->attr_a.max_rdma_write_iov < (DAT_COUNT)COUNT_OF(many));
+	dt_fails_with(dat_ib_post_rdma_write_immed(ep, rig->attr_a.max_rdma_write_iov + 1, many,
 						   cookie, &remote, 1, 0),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	dt_fails_with(dat_ib_post_rdma_write_immed(ep, 1, NULL, cookie, &remote, 1, 0),
