@@ -136,19 +136,35 @@ void plain_reject(struct plain *plain, const void *data, uint8_t size)
 	done(rdma_reject(plain->id, data, size));
 }
 
-void plain_connect(struct plain *plain, uint16_t port, const void *data, uint8_t size)
+/* False: the local port that the connection manager chose is in use (tests/vm/inside-siw). */
+static bool try_connect(struct plain *plain, uint16_t port, struct rdma_conn_param *param)
 {
-	struct rdma_conn_param param = param_of(data, size);
 	struct sockaddr_in address = own_address(port);
+	int rc;
 
-	open_channel(plain);
 	done(rdma_create_id(plain->channel, &plain->id, NULL, RDMA_PS_TCP));
 	done(rdma_resolve_addr(plain->id, NULL, (struct sockaddr *)&address, WAIT_MS));
 	plain_expect_event(plain, RDMA_CM_EVENT_ADDR_RESOLVED);
 	done(rdma_resolve_route(plain->id, WAIT_MS));
 	plain_expect_event(plain, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	make_queues(plain);
-	done(rdma_connect(plain->id, &param));
+	rc = rdma_connect(plain->id, param);
+	if (rc && errno == EADDRINUSE) {
+		plain_end(plain);
+		return false;
+	}
+	done(rc);
+	return true;
+}
+
+void plain_connect(struct plain *plain, uint16_t port, const void *data, uint8_t size)
+{
+	struct rdma_conn_param param = param_of(data, size);
+	unsigned attempts = 1;
+
+	open_channel(plain);
+	while (!try_connect(plain, port, &param))
+		assert_true(attempts++ < 20);
 }
 
 void plain_disconnect(struct plain *plain)
